@@ -1,0 +1,44 @@
+# Everything a newcomer or CI needs. `make up` and `make test` set themselves up.
+
+PYTHON ?= python3
+BIN := .venv/bin
+SEEDS ?= 1000
+
+.PHONY: setup up test check format simulate bench docs lock
+
+setup: .venv/.ready
+
+.venv/.ready: requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+up: setup
+	$(BIN)/interlock up --examples
+
+test: check
+	$(BIN)/python tools/run_tests.py
+
+check: setup
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup
+	$(BIN)/ruff format --quiet .
+	$(BIN)/ruff check --quiet --fix .
+
+simulate: setup
+	$(BIN)/python -m interlock.testing.simulation --seeds $(SEEDS)
+
+bench: setup
+	$(BIN)/python -m bench
+
+docs: setup
+	$(BIN)/python tools/write_docs.py
+
+lock: setup
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --generate-hashes --group dev pyproject.toml --no-emit-index-url --no-header --python-version 3.11 -o requirements.lock

@@ -1,0 +1,45 @@
+"""How a room is bound to the loop: what wakes it, and how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from interlock.resources.actions import Decision
+from interlock.resources.metadata import Key, Resource
+from interlock.resources.tasks import TaskReport
+
+
+class Change(Struct, frozen=True):
+    """A resource as the cache held it before, and as it holds it now."""
+
+    before: Resource | None
+    after: Resource | None
+
+
+class Reconciler(Protocol):
+    """A room's door to the loop.
+
+    `look` is called with one key at a time per room, never twice at once for the same key.
+    Being woken twice, late or for no reason must be harmless.
+    """
+
+    @property
+    def room(self) -> str:
+        """The room's name, as in the log, the journal and `status.trouble`."""
+        ...
+
+    def wakes(self, change: Change) -> Iterable[Key]:
+        """The keys to look at because of a change in any watched kind."""
+        ...
+
+    def reported(self, report: TaskReport) -> Iterable[Key]:
+        """The keys to look at because of what a runtime said."""
+        ...
+
+    def look(self, key: Key, now: datetime) -> Decision:
+        """Read all that matters into one view, and decide."""
+        ...

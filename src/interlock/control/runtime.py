@@ -1,0 +1,55 @@
+"""What the loop asks of whatever runs tasks: processes here, pods in a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
+
+Listener = Callable[[Sequence[TaskReport]], None]
+
+
+class TaskStop(Struct, frozen=True):
+    """An order to stop one attempt."""
+
+    task: TaskId
+    #: From SIGTERM to SIGKILL. A second stop may shorten what is left, never lengthen it.
+    grace_s: float
+
+
+class Runtime(Protocol):
+    """Starts, stops and watches attempts. Every backend passes `testing.runtime_contract`.
+
+    All calls may raise `UnavailableError`, after which nothing is known, and `FencedError`
+    once a runtime was taken over by a newer leader.
+    """
+
+    async def launch(self, orders: Sequence[TaskOrder]) -> None:
+        """Start attempts. Durable when it returns: after any crash each is known or runs.
+
+        An attempt that is already known is left as it is, so repeating a launch is harmless.
+        One that cannot be started is reported as `NotStarted`; it does not fail the call.
+        """
+        ...
+
+    async def stop(self, stops: Sequence[TaskStop]) -> None:
+        """Have attempts stopped; durable when it returns, done when a report says so.
+
+        One that is not known is never started afterwards: it is reported as `NotStarted`.
+        """
+        ...
+
+    async def forget(self, tasks: Sequence[TaskId]) -> None:
+        """Drop what is known of attempts that are over. Others are left alone."""
+        ...
+
+    async def reports(self) -> Sequence[TaskReport]:
+        """Everything that is known of every attempt, as durable facts."""
+        ...
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` with each batch of new reports, until the returned call is made."""
+        ...

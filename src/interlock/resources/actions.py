@@ -1,0 +1,119 @@
+"""What a decision asks for: orders as data, each carrying the resource as it was read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import dataclass_transform
+
+from msgspec import Struct
+
+from interlock.resources.admission import AdmissionStatus
+from interlock.resources.job import Job
+from interlock.resources.lock import Lock, LockStatus
+from interlock.resources.metadata import Resource
+from interlock.resources.tasks import ExecutionStatus, TaskId, TaskOrder
+
+
+@dataclass_transform(frozen_default=True)
+class Order(Struct, frozen=True):
+    """Base of all actions."""
+
+
+class RecordAdmission(Order):
+    """Write the admission part of a Job's status."""
+
+    job: Job
+    admission: AdmissionStatus
+
+
+class RecordExecution(Order):
+    """Write the execution part of a Job's status."""
+
+    job: Job
+    execution: ExecutionStatus
+
+
+class CreateLock(Order):
+    """Make the record of a key, without a holder."""
+
+    lock: Lock
+
+
+class WriteLock(Order):
+    """Write who holds a lock."""
+
+    lock: Lock
+    status: LockStatus
+
+
+class LaunchTask(Order):
+    """Have a runtime start an attempt that is recorded in the Job's status."""
+
+    job: Job
+    task: TaskOrder
+
+
+class StopTask(Order):
+    """Have a runtime stop an attempt: SIGTERM, then SIGKILL after the grace."""
+
+    job: Job
+    task: TaskId
+    grace_s: float
+
+
+class ForgetTask(Order):
+    """Let a runtime forget an attempt whose end is recorded."""
+
+    job: Job
+    task: TaskId
+
+
+class AddFinalizer(Order):
+    """Hold a resource back from deletion."""
+
+    resource: Resource
+    finalizer: str
+
+
+class RemoveFinalizer(Order):
+    """Let a resource go."""
+
+    resource: Resource
+    finalizer: str
+
+
+class DropOwner(Order):
+    """Take one owner off a resource: the owner is gone, or gave it up."""
+
+    resource: Resource
+    owner_uid: str
+
+
+class DeleteResource(Order):
+    """Delete a resource, exactly as it was read."""
+
+    resource: Resource
+
+
+Action = (
+    RecordAdmission
+    | RecordExecution
+    | CreateLock
+    | WriteLock
+    | LaunchTask
+    | StopTask
+    | ForgetTask
+    | AddFinalizer
+    | RemoveFinalizer
+    | DropOwner
+    | DeleteResource
+)
+
+
+class Decision(Struct, frozen=True):
+    """What to do about one key, why, and when to look again even if nothing happens."""
+
+    actions: tuple[Action, ...] = ()
+    wake_at: datetime | None = None
+    #: One line for the log and the journal; empty when nothing is to be done.
+    reason: str = ""

@@ -1,0 +1,81 @@
+"""Whether a Job may start, and what it waits for until then."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from interlock.resources.metadata import Moment, Noun
+
+
+class AdmissionPhase(StrEnum):
+    """How far a Job has come through the door."""
+
+    #: Not looked at yet, or waiting for what `waits` says.
+    WAITING = "Waiting"
+    #: May run. Final: an admitted Job never goes back.
+    ADMITTED = "Admitted"
+    #: Will never run. Final.
+    REFUSED = "Refused"
+
+
+class WaitReason(StrEnum):
+    """Why a Job has not started."""
+
+    #: A person holds it back: spec.suspend.
+    SUSPENDED = "Suspended"
+    #: spec.startAfter has not come.
+    NOT_YET_DUE = "NotYetDue"
+    #: A lock it needs has no room, or others are before it in the line.
+    LOCK_TAKEN = "LockTaken"
+    #: It has some of its locks, and gives them back because it cannot have all.
+    GIVING_BACK = "GivingBack"
+
+
+class RefusalReason(StrEnum):
+    """Why a Job will never start."""
+
+    #: A lock with whenTaken: Forbid was taken.
+    LOCK_FORBIDDEN = "LockForbidden"
+    #: spec.startBy passed while it waited.
+    START_DEADLINE_PASSED = "StartDeadlinePassed"
+    #: It was told to stop before it started.
+    KILLED_BEFORE_START = "KilledBeforeStart"
+    #: A newer Job with whenTaken: Replace took its place in the line.
+    REPLACED = "Replaced"
+    #: It was deleted before it started.
+    DELETED_BEFORE_START = "DeletedBeforeStart"
+
+
+class Wait(Noun):
+    """One thing a Job waits for."""
+
+    reason: WaitReason
+    #: The lock key, for waits that have one.
+    key: str = ""
+    #: The earliest moment at which this wait can end by itself; None when only an event ends it.
+    until: Moment | None = None
+
+
+class Grant(Noun):
+    """A lock that an admitted Job holds, with the token that proves it."""
+
+    key: str
+    token: int
+
+
+class AdmissionStatus(Noun):
+    """Written by the admission room alone."""
+
+    phase: AdmissionPhase = AdmissionPhase.WAITING
+    #: The Job's place in the order of creation: a version of the store. 0 until first looked at.
+    sequence: int = 0
+    #: Grants of an earlier epoch were given back and count for nothing.
+    epoch: int = 0
+    waits: tuple[Wait, ...] = ()
+    grants: tuple[Grant, ...] = ()
+    admitted_at: Moment | None = None
+    refused_at: Moment | None = None
+    refusal: RefusalReason | None = None
+    message: str = ""
+    #: The newer Job that takes this one's place; the execution room stops it then.
+    replaced_by: str = ""

@@ -1,0 +1,43 @@
+"""Kubernetes' own kinds that the embedded server keeps too: Namespace and Lease."""
+
+from __future__ import annotations
+
+from interlock.resources.metadata import Moment, NoStatus, Noun, Resource
+
+
+class NamespaceSpec(Noun):
+    """Nothing that a person writes."""
+
+    finalizers: tuple[str, ...] = ()
+
+
+class NamespaceStatus(Noun):
+    """Whether the namespace is in use or on its way out."""
+
+    phase: str = "Active"
+
+
+class Namespace(Resource, tag="Namespace"):
+    """A room for names."""
+
+    api_version: str = "v1"
+    spec: NamespaceSpec = NamespaceSpec()
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class LeaseSpec(Noun):
+    """Who leads, and until when others wait."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 15
+    acquire_time: Moment | None = None
+    renew_time: Moment | None = None
+    lease_transitions: int = 0
+
+
+class Lease(Resource, tag="Lease"):
+    """The leader's claim. It decides who does the work, never what is safe."""
+
+    api_version: str = "coordination.k8s.io/v1"
+    spec: LeaseSpec = LeaseSpec()
+    status: NoStatus = NoStatus()

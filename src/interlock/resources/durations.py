@@ -1,0 +1,50 @@
+"""Lengths of time as people write them: "90s", "5m", "1h30m"."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
+_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|d|h|m|s))+")
+
+EXPECTED = 'expected a duration such as "90s", "5m" or "1h30m"'
+
+
+class Duration(timedelta):
+    """A length of time, never negative, that is written and read as text."""
+
+    def __str__(self) -> str:
+        return format_duration(self)
+
+
+def parse_duration(text: str) -> Duration:
+    """Read a duration. Units come largest first, each at most once, to the millisecond.
+
+    Raises:
+        ValueError: The text is no duration.
+    """
+    if text == "0":
+        return Duration()
+    if not _WHOLE.fullmatch(text) or len(text) > 64:
+        raise ValueError(EXPECTED)
+    parts = [(float(number), _UNITS[unit]) for number, unit in _PART.findall(text)]
+    sizes = [size for _, size in parts]
+    if sizes != sorted(set(sizes), reverse=True):
+        raise ValueError(f"{EXPECTED}, largest unit first")
+    total = round(sum(number * size for number, size in parts))
+    if total > 1_000_000 * 86_400_000:
+        raise ValueError("expected at most 1000000 days")
+    return Duration(milliseconds=total)
+
+
+def format_duration(length: timedelta) -> str:
+    """Write a duration so that `parse_duration` reads the same length back."""
+    left = round(length / timedelta(milliseconds=1))
+    parts = []
+    for unit in ("h", "m", "s", "ms"):
+        count, left = divmod(left, _UNITS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"

@@ -1,0 +1,194 @@
+"""A Job: one run of something, what its owner asks for, and how it is going."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from interlock.resources.admission import AdmissionStatus
+from interlock.resources.durations import Duration
+from interlock.resources.metadata import Condition, Moment, Noun, Resource
+from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.tasks import ExecutionStatus
+
+#: Kept on a Job until its tasks are proven gone, so that deleting it stops them first.
+JOB_FINALIZER = "interlock.dev/tasks"
+#: A person's word that the Unknown tasks of a Job are gone; its value is the reason.
+RELEASE_ANNOTATION = "interlock.dev/release"
+#: The name of the Job that this one repeats.
+RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
+#: Who created the Job, as the client told it.
+CREATOR_ANNOTATION = "interlock.dev/creator"
+
+
+class Completion(StrEnum):
+    """When a Job of several tasks is done."""
+
+    #: Every task must succeed; the first that is out of attempts fails the Job.
+    ALL_SUCCESSFUL = "AllSuccessful"
+    #: The first success is enough; the Job fails when no task can succeed any more.
+    ANY_SUCCESSFUL = "AnySuccessful"
+
+
+class Parallelism(Noun):
+    """How many tasks, and what tells them apart: exactly one of count, keys and matrix."""
+
+    #: Tasks numbered 0 to count - 1; ${task.index} is the number.
+    count: int | None = None
+    #: A task for each key; ${task.key} is the key.
+    keys: tuple[str, ...] | None = None
+    #: A task for each combination; ${task.matrix.NAME} is the value of NAME.
+    matrix: dict[str, tuple[str, ...]] | None = None
+    #: At most this many of the Job's tasks run at a time; None leaves it to the room there is.
+    at_once: int | None = None
+
+
+class Backoff(StrEnum):
+    """How the delay between attempts grows."""
+
+    #: The same delay every time.
+    CONSTANT = "Constant"
+    #: delay, 2 x delay, 3 x delay, ...
+    LINEAR = "Linear"
+    #: delay, 2 x delay, 4 x delay, 8 x delay, ...
+    EXPONENTIAL = "Exponential"
+
+
+class Retries(Noun):
+    """What to do about a task that failed."""
+
+    #: Further attempts after the first, per task.
+    limit: int = 0
+    #: From the end of one attempt to the start of the next.
+    delay: Duration = Duration()
+    backoff: Backoff = Backoff.CONSTANT
+    #: No delay grows beyond this.
+    max_delay: Duration | None = None
+    #: Each delay is lengthened by up to this share of itself: 0 to 1.
+    jitter: float = 0.0
+    #: When given, only these exit codes are tried again.
+    retry_exit_codes: tuple[int, ...] = ()
+    #: These exit codes fail the task at once, whatever attempts are left.
+    fail_exit_codes: tuple[int, ...] = ()
+
+
+class WhenTaken(StrEnum):
+    """What a Job does about a lock that it cannot have at once."""
+
+    #: Wait in line.
+    ENQUEUE = "Enqueue"
+    #: Do not start at all: the Job is refused.
+    FORBID = "Forbid"
+    #: Start all the same, and be counted.
+    ALLOW = "Allow"
+    #: Stop the holders and everyone who came before, and take their place.
+    REPLACE = "Replace"
+
+
+class LockRequest(Noun):
+    """A lock that the Job needs before it may start."""
+
+    key: str
+    #: How many Jobs may hold the lock when this Job joins them, itself included.
+    limit: int = 1
+    when_taken: WhenTaken = WhenTaken.ENQUEUE
+
+
+class JobSpec(Noun):
+    """What the owner asks for. Only the owner writes it."""
+
+    #: What to run: exactly one of `process` and `noop`.
+    process: ProcessSpec | None = None
+    noop: NoopSpec | None = None
+    parallelism: Parallelism | None = None
+    completion: Completion = Completion.ALL_SUCCESSFUL
+    retries: Retries = Retries()
+    #: A task that was not started within this time counts as failed.
+    pending_timeout: Duration = Duration(minutes=15)
+    #: A task that runs longer is stopped, and counts as failed.
+    task_timeout: Duration | None = None
+    #: A Job that runs longer, all attempts together, is stopped, and fails.
+    timeout: Duration | None = None
+    #: From SIGTERM to SIGKILL.
+    grace_period: Duration = Duration(seconds=30)
+    #: The Job is stopped at this moment; now and the past mean at once.
+    kill_at: Moment | None = None
+    #: The Job does not start before this moment.
+    start_after: Moment | None = None
+    #: The Job is refused when it could not start until this moment.
+    start_by: Moment | None = None
+    #: An ended Job is deleted after this time; None keeps it.
+    ttl_after_finished: Duration | None = None
+    #: While true the Job does not start, and a started one starts no further task.
+    suspend: bool = False
+    suspend_reason: str = ""
+    #: Higher goes first in every line; equals go in the order of creation.
+    priority: int = 0
+    locks: tuple[LockRequest, ...] = ()
+    #: A line for people.
+    title: str = ""
+    #: Values for ${args.NAME}.
+    args: dict[str, str] = {}
+    #: Values by their full names, such as "option.region"; they win over every other value.
+    substitutions: dict[str, str] = {}
+
+
+class JobPhase(StrEnum):
+    """Where a Job is in its life: one word for people, worked out from what the rooms wrote."""
+
+    #: Not started: held back, or waiting in a line. `interlock why` tells for what.
+    QUEUED = "Queued"
+    #: May start; no task was recorded yet.
+    STARTING = "Starting"
+    #: First attempts were ordered and do not run yet.
+    PENDING = "Pending"
+    #: Tasks run.
+    RUNNING = "Running"
+    #: A further attempt was ordered and does not run yet.
+    RETRYING = "Retrying"
+    #: Waiting for the time of the next attempt.
+    RETRY_BACKOFF = "RetryBackoff"
+    #: The outcome is settled; tasks that are no longer needed are being stopped.
+    TERMINATING = "Terminating"
+    #: The Job was told to stop; its tasks are not all proven gone.
+    KILLING = "Killing"
+    #: What became of a task cannot be proven. The Job keeps its locks.
+    UNKNOWN = "Unknown"
+    #: Ended: as asked.
+    SUCCEEDED = "Succeeded"
+    #: Ended: out of attempts, or out of time.
+    FAILED = "Failed"
+    #: Ended: stopped on demand.
+    KILLED = "Killed"
+    #: Ended: never started, because it must not.
+    REFUSED = "Refused"
+    #: Ended: a person wrote off tasks whose fate could not be proven.
+    FINISHED_UNKNOWN = "FinishedUnknown"
+
+
+class Trouble(Noun):
+    """A decision about this object that could not be made or carried out."""
+
+    #: Which room failed.
+    room: str
+    message: str
+    since: Moment
+
+
+class JobStatus(Noun):
+    """How the Job is going. Each part has one writer; `phase` and `conditions` follow from them."""
+
+    phase: JobPhase = JobPhase.QUEUED
+    #: Written by the admission room.
+    admission: AdmissionStatus = AdmissionStatus()
+    #: Written by the execution room.
+    execution: ExecutionStatus = ExecutionStatus()
+    conditions: tuple[Condition, ...] = ()
+    #: Written by the loop; None when the last look went well.
+    trouble: Trouble | None = None
+
+
+class Job(Resource, tag="Job"):
+    """One run of something: the only thing that ever executes."""
+
+    spec: JobSpec
+    status: JobStatus = JobStatus()

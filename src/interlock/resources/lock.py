@@ -1,0 +1,50 @@
+"""A Lock: the record of one lock key, made by the system and read by people."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from interlock.resources.metadata import Moment, Noun, Resource
+
+
+class LockSpec(Noun):
+    """Which key the record is for."""
+
+    key: str
+
+
+class Holder(Noun):
+    """A Job that was granted the lock and may still be doing something."""
+
+    #: The Job's name, in the Lock's namespace.
+    job: str
+    uid: str
+    #: The Job's epoch for which the grant was made; a grant of an older epoch counts for nothing.
+    epoch: int
+    #: Rises with every grant of this key.
+    token: int
+    granted_at: Moment
+
+
+class LockStatus(Noun):
+    """Who holds the lock. Written by the admission room alone, one compare-and-set per grant."""
+
+    holders: tuple[Holder, ...] = ()
+    #: The limit that the newest holder asked with.
+    limit: int = 1
+    last_token: int = 0
+
+
+class Lock(Resource, tag="Lock"):
+    """The record of one lock key."""
+
+    spec: LockSpec
+    status: LockStatus = LockStatus()
+
+
+def lock_name(key: str) -> str:
+    """The name of a key's record: readable, a DNS label, and different for different keys."""
+    readable = re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-")[:40].strip("-")
+    digest = hashlib.sha256(key.encode()).hexdigest()[:16]
+    return f"{readable}-{digest}" if readable else f"lock-{digest}"

@@ -1,0 +1,126 @@
+"""What every resource carries: its name, its versions, its owners, its conditions."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, NamedTuple, dataclass_transform
+
+from msgspec import Meta, Struct
+
+GROUP = "interlock.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+#: An aware moment; in UTC by the time it is inside.
+Moment = Annotated[datetime, Meta(tz=True)]
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+class Noun(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename="camel",
+    gc=False,  # No noun can point back at itself, so the cyclic collector need not look.
+):
+    """Base of everything that is stored: frozen, keyword-only, strict about its fields."""
+
+
+class Key(NamedTuple):
+    """Which resource: kind, namespace ("" for kinds that have none) and name."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind.lower()}/{place}{self.name}"
+
+
+class OwnerReference(Noun):
+    """The resource this one exists for; it is collected when all its owners are gone."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    #: True for the one owner that manages this resource.
+    controller: bool | None = None
+    #: Holds back a foreground deletion of the owner until this resource is gone.
+    block_owner_deletion: bool | None = None
+
+
+class Metadata(Noun):
+    """Identity and bookkeeping. Users write names, labels, annotations, owners, finalizers."""
+
+    name: str = ""
+    #: A name is made of this and a random ending when `name` is empty.
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    #: Opaque to clients, compared for equality only; moves with every write.
+    resource_version: str = ""
+    #: Moves with the spec, never with the status.
+    generation: int = 0
+    creation_timestamp: Moment | None = None
+    deletion_timestamp: Moment | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    #: The resource stays until every one of these has been removed by whoever put it there.
+    finalizers: tuple[str, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Condition(Noun):
+    """One observation about a resource, in the Kubernetes shape."""
+
+    type: str
+    status: ConditionStatus
+    reason: str
+    last_transition_time: Moment
+    message: str = ""
+    observed_generation: int = 0
+
+
+class Resource(Noun, tag_field="kind"):
+    """Anything the store holds: a kind, metadata, and for most a spec and a status."""
+
+    api_version: str = API_VERSION
+    metadata: Metadata = Metadata()
+
+    @property
+    def kind(self) -> str:
+        """The kind this resource is stored under."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def key(self) -> Key:
+        """Where the store keeps this resource."""
+        return Key(str(self.__struct_config__.tag), self.metadata.namespace, self.metadata.name)
+
+    @property
+    def version(self) -> int:
+        """The resource version as a number: versions of one store only ever rise."""
+        return int(self.metadata.resource_version or 0)
+
+    @property
+    def is_going(self) -> bool:
+        """Whether deletion was asked for and finalizers still hold the resource."""
+        return self.metadata.deletion_timestamp is not None
+
+
+class NoStatus(Noun):
+    """The status of kinds that have none."""

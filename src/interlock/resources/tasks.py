@@ -1,0 +1,243 @@
+"""Tasks: what a Job runs, one process at a time, and what became of each attempt."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from interlock.resources.durations import Duration
+from interlock.resources.indexes import IndexSet
+from interlock.resources.metadata import Moment, Noun
+from interlock.resources.process import EnvFile, ProcessLimits
+
+
+class TaskId(NamedTuple):
+    """Which attempt of which task of which Job; never used twice."""
+
+    job_uid: str
+    task: int
+    attempt: int
+
+    def __str__(self) -> str:
+        return f"{self.job_uid}/{self.task}/{self.attempt}"
+
+
+class TaskState(StrEnum):
+    """Where an attempt is."""
+
+    #: Recorded and ordered; not known to run.
+    STARTING = "Starting"
+    #: Known to run.
+    RUNNING = "Running"
+    #: Told to stop; not proven gone.
+    KILLING = "Killing"
+    #: What became of it cannot be proven.
+    UNKNOWN = "Unknown"
+    #: Proven over.
+    ENDED = "Ended"
+
+
+class StopCause(StrEnum):
+    """Why an attempt was told to stop."""
+
+    #: The Job was told to stop (spec.killAt).
+    KILLED = "Killed"
+    #: The Job is being deleted.
+    DELETED = "Deleted"
+    #: A newer Job replaces this one.
+    REPLACED = "Replaced"
+    #: It did not start within spec.pendingTimeout.
+    PENDING_TIMEOUT = "PendingTimeout"
+    #: It ran longer than spec.taskTimeout.
+    TASK_TIMEOUT = "TaskTimeout"
+    #: The Job ran longer than spec.timeout.
+    JOB_TIMEOUT = "JobTimeout"
+    #: The Job's outcome no longer depends on it.
+    NOT_NEEDED = "NotNeeded"
+
+
+class TaskResult(StrEnum):
+    """What an attempt came to."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    #: It was told to stop, and ended because of that.
+    KILLED = "Killed"
+    #: It could not be started at all.
+    NOT_STARTED = "NotStarted"
+    #: A person wrote it off; its fate was never proven.
+    WRITTEN_OFF = "WrittenOff"
+
+
+class TaskStatus(Noun):
+    """An attempt that is not known to be over."""
+
+    name: str
+    index: int
+    attempt: int
+    state: TaskState
+    #: When the attempt was recorded, before anything was launched.
+    created_at: Moment
+    started_at: Moment | None = None
+    #: When it was told to stop, and why.
+    stop_at: Moment | None = None
+    stop_cause: StopCause | None = None
+    #: The grace that was given with the order to stop.
+    stop_grace: Duration | None = None
+    pid: int | None = None
+    message: str = ""
+
+
+class EndedTask(Noun):
+    """An attempt that is over."""
+
+    name: str
+    index: int
+    attempt: int
+    result: TaskResult
+    ended_at: Moment
+    started_at: Moment | None = None
+    #: The exit code; None when a signal ended it or it never ran.
+    exit_code: int | None = None
+    #: The signal that ended it.
+    signal: int | None = None
+    stop_cause: StopCause | None = None
+    message: str = ""
+
+
+class RetryWait(Noun):
+    """A task that waits for its next attempt."""
+
+    index: int
+    #: The number of the attempt that comes next.
+    attempt: int
+    #: It does not start before this moment.
+    not_before: Moment
+
+
+class JobResult(StrEnum):
+    """What a Job that started came to."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    KILLED = "Killed"
+    FINISHED_UNKNOWN = "FinishedUnknown"
+
+
+class ExecutionReason(StrEnum):
+    """Why a Job came to its result."""
+
+    #: The completion rule is met.
+    COMPLETED = "Completed"
+    #: A task is out of attempts, or failed with an exit code that is never tried again.
+    TASK_FAILED = "TaskFailed"
+    #: spec.timeout passed.
+    TIMEOUT = "Timeout"
+    #: spec.killAt passed.
+    KILLED = "Killed"
+    #: The Job was deleted while it ran.
+    DELETED = "Deleted"
+    #: A newer Job took its place.
+    REPLACED = "Replaced"
+    #: A person released it while the fate of a task was unknown.
+    RELEASED = "Released"
+
+
+class ExecutionStatus(Noun):
+    """Written by the execution room alone. Its size is bounded whatever the number of tasks."""
+
+    #: How many tasks the Job has; 0 until it starts.
+    total: int = 0
+    started_at: Moment | None = None
+    #: When the outcome was settled by a rule and the remaining tasks were told to stop.
+    stopping_at: Moment | None = None
+    stopping_for: ExecutionReason | None = None
+    ended_at: Moment | None = None
+    result: JobResult | None = None
+    reason: ExecutionReason | None = None
+    message: str = ""
+    #: Tasks that succeeded, and tasks that are out of attempts.
+    succeeded: IndexSet = IndexSet()
+    failed: IndexSet = IndexSet()
+    #: Attempts that are not known to be over.
+    active: tuple[TaskStatus, ...] = ()
+    #: Tasks that wait for their next attempt.
+    retrying: tuple[RetryWait, ...] = ()
+    #: The newest attempts that are over, oldest first, at most KEPT_ENDED of them.
+    ended: tuple[EndedTask, ...] = ()
+    #: Attempts recorded so far, of all tasks.
+    attempts: int = 0
+
+
+#: How many ended attempts a status keeps.
+KEPT_ENDED = 20
+
+
+class TaskOrder(Noun):
+    """Everything a runtime needs to start one attempt; variables are substituted already."""
+
+    job_uid: str
+    index: int
+    attempt: int
+    name: str
+    namespace: str
+    job: str
+    #: The program and all its arguments.
+    command: tuple[str, ...]
+    #: The Job's own variables; they win over the files of `env_from`.
+    env: dict[str, str] = {}
+    env_from: tuple[EnvFile, ...] = ()
+    working_dir: str | None = None
+    stdin: str | None = None
+    user: str | None = None
+    group: str | None = None
+    limits: ProcessLimits = ProcessLimits()
+
+    @property
+    def id(self) -> TaskId:
+        """Which attempt this orders."""
+        return TaskId(self.job_uid, self.index, self.attempt)
+
+
+class ReportState(StrEnum):
+    """What a runtime knows of an attempt."""
+
+    #: Accepted durably; not started yet.
+    ACCEPTED = "Accepted"
+    #: The process runs.
+    RUNNING = "Running"
+    #: Proven over, children included.
+    ENDED = "Ended"
+    #: It was started or may have been, and nobody saw it end.
+    UNKNOWN = "Unknown"
+    #: It could not be started; it never ran.
+    NOT_STARTED = "NotStarted"
+
+
+class TaskReport(Noun):
+    """What a runtime says of one attempt. Later reports replace earlier ones."""
+
+    job_uid: str
+    index: int
+    attempt: int
+    namespace: str
+    job: str
+    state: ReportState
+    started_at: Moment | None = None
+    ended_at: Moment | None = None
+    pid: int | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    #: Whether the runtime sent a stop before the attempt ended.
+    stopped: bool = False
+    message: str = ""
+
+    @property
+    def id(self) -> TaskId:
+        """Which attempt this tells of."""
+        return TaskId(self.job_uid, self.index, self.attempt)
+
+
+def task_name(job: str, index: int, attempt: int) -> str:
+    """The name of an attempt: the same cause always gives the same name."""
+    return f"{job}-{index}-{attempt}"

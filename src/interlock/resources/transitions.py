@@ -1,0 +1,153 @@
+"""The life of a Job: its phase from what the rooms wrote, and the moves a phase may make."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
+from interlock.resources.job import Job, JobPhase, JobStatus
+from interlock.resources.metadata import Condition, ConditionStatus
+from interlock.resources.tasks import ExecutionStatus, TaskState
+
+_ENDS = frozenset(
+    {
+        JobPhase.SUCCEEDED,
+        JobPhase.FAILED,
+        JobPhase.KILLED,
+        JobPhase.REFUSED,
+        JobPhase.FINISHED_UNKNOWN,
+    }
+)
+_STARTED_ENDS = _ENDS - {JobPhase.REFUSED}
+_LIVE = frozenset(
+    {
+        JobPhase.PENDING,
+        JobPhase.RUNNING,
+        JobPhase.RETRYING,
+        JobPhase.RETRY_BACKOFF,
+        JobPhase.TERMINATING,
+        JobPhase.KILLING,
+        JobPhase.UNKNOWN,
+    }
+)
+
+#: Every move a Job's phase may make. The code, the tests and the picture in the docs read this.
+#: What happens between two looks is one move, so a phase that lasted for no time is passed over.
+JOB_MOVES: dict[JobPhase, frozenset[JobPhase]] = {
+    JobPhase.QUEUED: frozenset({JobPhase.STARTING, JobPhase.REFUSED, JobPhase.KILLED}),
+    JobPhase.STARTING: _LIVE | _STARTED_ENDS,
+    JobPhase.PENDING: (_LIVE - {JobPhase.PENDING}) | _STARTED_ENDS,
+    JobPhase.RUNNING: (_LIVE - {JobPhase.RUNNING}) | _STARTED_ENDS,
+    JobPhase.RETRYING: (_LIVE - {JobPhase.RETRYING}) | _STARTED_ENDS,
+    JobPhase.RETRY_BACKOFF: (_LIVE - {JobPhase.RETRY_BACKOFF}) | _STARTED_ENDS,
+    JobPhase.TERMINATING: frozenset({JobPhase.KILLING, JobPhase.UNKNOWN}) | _STARTED_ENDS,
+    JobPhase.KILLING: frozenset({JobPhase.UNKNOWN}) | _STARTED_ENDS,
+    JobPhase.UNKNOWN: (_LIVE - {JobPhase.UNKNOWN}) | _STARTED_ENDS,
+    JobPhase.SUCCEEDED: frozenset(),
+    JobPhase.FAILED: frozenset(),
+    JobPhase.KILLED: frozenset(),
+    JobPhase.REFUSED: frozenset(),
+    JobPhase.FINISHED_UNKNOWN: frozenset(),
+}
+
+#: Refusals that were somebody's order rather than a rule of the Job itself.
+_KILLED_EARLY = frozenset(
+    {
+        RefusalReason.KILLED_BEFORE_START,
+        RefusalReason.REPLACED,
+        RefusalReason.DELETED_BEFORE_START,
+    }
+)
+
+
+def phase_of(admission: AdmissionStatus, execution: ExecutionStatus) -> JobPhase:
+    """The one word for a Job, from what the rooms wrote. An end beats everything else."""
+    if execution.result is not None:
+        return JobPhase(execution.result.value)
+    if admission.phase is AdmissionPhase.REFUSED:
+        return JobPhase.KILLED if admission.refusal in _KILLED_EARLY else JobPhase.REFUSED
+    if admission.phase is AdmissionPhase.WAITING:
+        return JobPhase.QUEUED
+    if execution.started_at is None:
+        return JobPhase.STARTING
+    return _live_phase(execution)
+
+
+def _live_phase(execution: ExecutionStatus) -> JobPhase:
+    states = {task.state for task in execution.active}
+    if TaskState.UNKNOWN in states:
+        return JobPhase.UNKNOWN
+    if execution.stopping_for is not None:
+        decided = execution.stopping_for.value in ("Completed", "TaskFailed")
+        return JobPhase.TERMINATING if decided else JobPhase.KILLING
+    if execution.retrying and TaskState.RUNNING not in states:
+        return JobPhase.RETRY_BACKOFF
+    if TaskState.RUNNING in states or TaskState.KILLING in states:
+        return JobPhase.RUNNING
+    if any(task.attempt > 0 for task in execution.active):
+        return JobPhase.RETRYING
+    return JobPhase.PENDING if execution.active else JobPhase.RUNNING
+
+
+def has_ended(job: Job) -> bool:
+    """Whether the Job is over for good: nothing of it runs or will run."""
+    status = job.status
+    return status.execution.result is not None or status.admission.phase is AdmissionPhase.REFUSED
+
+
+def ended_at(job: Job) -> datetime | None:
+    """When the Job was over; None while it is not."""
+    return job.status.execution.ended_at or job.status.admission.refused_at
+
+
+def is_admitted(job: Job) -> bool:
+    """Whether the Job was let in, over or not."""
+    return job.status.admission.phase is AdmissionPhase.ADMITTED
+
+
+def with_admission(job: Job, admission: AdmissionStatus, now: datetime) -> JobStatus:
+    """The whole status after the admission room's part changed."""
+    return _with_parts(job, admission, job.status.execution, now)
+
+
+def with_execution(job: Job, execution: ExecutionStatus, now: datetime) -> JobStatus:
+    """The whole status after the execution room's part changed."""
+    return _with_parts(job, job.status.admission, execution, now)
+
+
+def _with_parts(
+    job: Job, admission: AdmissionStatus, execution: ExecutionStatus, now: datetime
+) -> JobStatus:
+    phase = phase_of(admission, execution)
+    was = job.status.phase
+    assert phase is was or phase in JOB_MOVES[was], f"{job.key}: no move from {was} to {phase}"
+    conditions = job.status.conditions
+    if phase is not was:
+        conditions = _conditions(conditions, phase, now)
+    return replace(
+        job.status,
+        phase=phase,
+        admission=admission,
+        execution=execution,
+        conditions=conditions,
+    )
+
+
+def _conditions(
+    held: tuple[Condition, ...], phase: JobPhase, now: datetime
+) -> tuple[Condition, ...]:
+    """What generic tools wait for: Admitted, then Complete or Failed, in the batch Job's words."""
+    known = {condition.type for condition in held}
+    due = []
+    if phase is not JobPhase.QUEUED and phase is not JobPhase.REFUSED and "Admitted" not in known:
+        due.append("Admitted")
+    if phase in _ENDS:
+        due.append("Complete" if phase is JobPhase.SUCCEEDED else "Failed")
+    return held + tuple(
+        Condition(
+            type=kind, status=ConditionStatus.TRUE, reason=phase.value, last_transition_time=now
+        )
+        for kind in due
+    )

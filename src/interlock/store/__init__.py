@@ -1,0 +1,1 @@
+"""Resources at rest: one contract, several backends. It never decides anything about Jobs."""
