@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import field
+
 from interlock.resources.metadata import Moment, NoStatus, Noun, Resource
 
 
@@ -14,13 +16,13 @@ class NamespaceSpec(Noun):
 class NamespaceStatus(Noun):
     """Whether the namespace is in use or on its way out."""
 
-    phase: str = "Active"
+    phase: str = field(default_factory=lambda: "Active")
 
 
 class Namespace(Resource, tag="Namespace"):
     """A room for names."""
 
-    api_version: str = "v1"
+    api_version: str = field(default_factory=lambda: "v1")
     spec: NamespaceSpec = NamespaceSpec()
     status: NamespaceStatus = NamespaceStatus()
 
@@ -38,6 +40,6 @@ class LeaseSpec(Noun):
 class Lease(Resource, tag="Lease"):
     """The leader's claim. It decides who does the work, never what is safe."""
 
-    api_version: str = "coordination.k8s.io/v1"
+    api_version: str = field(default_factory=lambda: "coordination.k8s.io/v1")
     spec: LeaseSpec = LeaseSpec()
     status: NoStatus = NoStatus()

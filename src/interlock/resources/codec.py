@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from interlock.resources.durations import Duration, format_duration, parse_duration
+from interlock.resources.durations import Duration, parse_duration
 from interlock.resources.indexes import IndexSet
 
 
 def encode_special(value: object) -> object:
     """Write the types that JSON does not know."""
     if isinstance(value, Duration):
-        return format_duration(value)
+        return str(value)
     if isinstance(value, IndexSet):
         return str(value)
     raise NotImplementedError(type(value).__name__)

@@ -15,8 +15,11 @@ EXPECTED = 'expected a duration such as "90s", "5m" or "1h30m"'
 class Duration(timedelta):
     """A length of time, never negative, that is written and read as text."""
 
+    #: How it was written, so that it is written the same way again: "90s" stays "90s".
+    text: str | None = None
+
     def __str__(self) -> str:
-        return format_duration(self)
+        return self.text or format_duration(self)
 
 
 def parse_duration(text: str) -> Duration:
@@ -26,7 +29,7 @@ def parse_duration(text: str) -> Duration:
         ValueError: The text is no duration.
     """
     if text == "0":
-        return Duration()
+        text = "0s"
     if not _WHOLE.fullmatch(text) or len(text) > 64:
         raise ValueError(EXPECTED)
     parts = [(float(number), _UNITS[unit]) for number, unit in _PART.findall(text)]
@@ -36,7 +39,9 @@ def parse_duration(text: str) -> Duration:
     total = round(sum(number * size for number, size in parts))
     if total > 1_000_000 * 86_400_000:
         raise ValueError("expected at most 1000000 days")
-    return Duration(milliseconds=total)
+    length = Duration(milliseconds=total)
+    length.text = text
+    return length
 
 
 def format_duration(length: timedelta) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from msgspec import field
+
 from interlock.resources.admission import AdmissionStatus
 from interlock.resources.durations import Duration
 from interlock.resources.metadata import Condition, Moment, Noun, Resource
@@ -177,7 +179,7 @@ class Trouble(Noun):
 class JobStatus(Noun):
     """How the Job is going. Each part has one writer; `phase` and `conditions` follow from them."""
 
-    phase: JobPhase = JobPhase.QUEUED
+    phase: JobPhase = field(default_factory=lambda: JobPhase.QUEUED)
     #: Written by the admission room.
     admission: AdmissionStatus = AdmissionStatus()
     #: Written by the execution room.
@@ -187,7 +189,7 @@ class JobStatus(Noun):
     trouble: Trouble | None = None
 
 
-class Job(Resource, tag="Job"):
+class Job(Resource, tag="Job", kw_only=True):
     """One run of something: the only thing that ever executes."""
 
     spec: JobSpec

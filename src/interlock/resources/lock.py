@@ -36,7 +36,7 @@ class LockStatus(Noun):
     last_token: int = 0
 
 
-class Lock(Resource, tag="Lock"):
+class Lock(Resource, tag="Lock", kw_only=True):
     """The record of one lock key."""
 
     spec: LockSpec

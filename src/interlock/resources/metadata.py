@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, NamedTuple, dataclass_transform
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 GROUP = "interlock.dev"
 VERSION = "v1alpha1"
@@ -16,7 +16,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 Moment = Annotated[datetime, Meta(tz=True)]
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class Noun(
     Struct,
     frozen=True,
@@ -98,7 +98,8 @@ class Condition(Noun):
 class Resource(Noun, tag_field="kind"):
     """Anything the store holds: a kind, metadata, and for most a spec and a status."""
 
-    api_version: str = API_VERSION
+    #: A factory and not a plain default, so that it is always written.
+    api_version: str = field(default_factory=lambda: API_VERSION)
     metadata: Metadata = Metadata()
 
     @property
