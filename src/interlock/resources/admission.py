@@ -27,8 +27,6 @@ class WaitReason(StrEnum):
     NOT_YET_DUE = "NotYetDue"
     #: A lock it needs has no room, or others are before it in the line.
     LOCK_TAKEN = "LockTaken"
-    #: It has some of its locks, and gives them back because it cannot have all.
-    GIVING_BACK = "GivingBack"
 
 
 class RefusalReason(StrEnum):

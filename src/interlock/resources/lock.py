@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 from interlock.resources.metadata import Moment, Noun, Resource
 
@@ -25,6 +26,8 @@ class Holder(Noun):
     #: Rises with every grant of this key.
     token: int
     granted_at: Moment
+    #: A version of the store at which the Job was there: one that is missing later is gone.
+    job_version: int = 0
 
 
 class LockStatus(Noun):
@@ -34,6 +37,8 @@ class LockStatus(Noun):
     #: The limit that the newest holder asked with.
     limit: int = 1
     last_token: int = 0
+    #: When the last holder left; a record that nobody needs for a while is removed.
+    idle_since: Moment | None = None
 
 
 class Lock(Resource, tag="Lock", kw_only=True):
@@ -43,6 +48,7 @@ class Lock(Resource, tag="Lock", kw_only=True):
     status: LockStatus = LockStatus()
 
 
+@lru_cache(maxsize=65536)
 def lock_name(key: str) -> str:
     """The name of a key's record: readable, a DNS label, and different for different keys."""
     readable = re.sub(r"[^a-z0-9]+", "-", key.lower()).strip("-")[:40].strip("-")

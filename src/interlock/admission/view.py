@@ -1,0 +1,65 @@
+"""What a decision about a Job or a Lock may depend on."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from interlock.resources.job import Job, LockRequest, WhenTaken
+from interlock.resources.lock import Holder, Lock
+
+
+class KeyView(Struct, frozen=True, kw_only=True):
+    """One lock that a Job asks for, seen from that Job."""
+
+    request: LockRequest
+    #: Holders that may still be doing something, this Job included when it is one.
+    held: int
+    #: The Job's own grant of its present epoch.
+    grant: Holder | None = None
+    #: Jobs before it in the line that have no grant yet.
+    ahead: int = 0
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the Job could be granted the lock now, if it is not already."""
+        if self.grant is not None or self.request.when_taken is WhenTaken.ALLOW:
+            return True
+        return self.ahead == 0 and self.held < self.request.limit
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether those who hold the lock or come first leave no room."""
+        return not self.is_free and self.held + self.ahead >= self.request.limit
+
+
+class JobView(Struct, frozen=True, kw_only=True):
+    """A Job at the door."""
+
+    job: Job
+    keys: tuple[KeyView, ...] = ()
+    #: It holds a lock that it does not ask for (any more).
+    has_stray_grant: bool = False
+    #: Whom it has to replace: holders to be stopped, and older Jobs in its lines.
+    rivals: tuple[Job, ...] = ()
+
+
+class Candidate(Struct, frozen=True, kw_only=True):
+    """The Job that is next for a lock, with all the locks it asks for."""
+
+    job: Job
+    request: LockRequest
+    #: Whether it could be granted every lock it asks for, this one included.
+    has_way: bool
+
+
+class LockView(Struct, frozen=True, kw_only=True):
+    """One lock key: its record, who of its holders counts, and who is next."""
+
+    namespace: str
+    key: str
+    lock: Lock | None
+    #: Holders that may still be doing something. All others are proven not to.
+    kept: tuple[Holder, ...] = ()
+    candidate: Candidate | None = None
+    #: Whether any Job that is not over names this key.
+    is_wanted: bool = False

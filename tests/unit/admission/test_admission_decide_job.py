@@ -1,0 +1,232 @@
+"""Whether a Job may start: the order of the rules, and the boundaries of each."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from interlock.admission.decide import decide_job
+from interlock.admission.view import JobView, KeyView
+from interlock.resources.actions import RecordAdmission
+from interlock.resources.admission import (
+    AdmissionPhase,
+    AdmissionStatus,
+    Grant,
+    RefusalReason,
+    Wait,
+    WaitReason,
+)
+from interlock.resources.job import Job, JobStatus, WhenTaken
+from interlock.testing.builders import T0, a_holder, a_job, a_request
+
+LATER = T0 + timedelta(hours=1)
+EARLIER = T0 - timedelta(hours=1)
+DB = WaitReason.LOCK_TAKEN
+
+
+def waiting(**admission: Any) -> JobStatus:
+    return JobStatus(admission=AdmissionStatus(sequence=1, **admission))
+
+
+def key(job: Job, *, held: int = 0, ahead: int = 0, granted: bool = False) -> KeyView:
+    return KeyView(
+        request=job.spec.locks[0],
+        held=held,
+        ahead=ahead,
+        grant=a_holder(job, token=7) if granted else None,
+    )
+
+
+def written(view: JobView) -> AdmissionStatus:
+    (action,) = decide_job(view, T0).actions
+    assert isinstance(action, RecordAdmission)
+    return action.admission
+
+
+def test_a_job_without_conditions_is_let_in_and_keeps_its_place_in_the_order() -> None:
+    admission = written(JobView(job=a_job(version=41)))
+
+    assert admission.phase is AdmissionPhase.ADMITTED
+    assert (admission.sequence, admission.admitted_at) == (41, T0)
+
+
+@pytest.mark.parametrize(
+    ("spec", "waits"),
+    [
+        pytest.param({"suspend": True}, (Wait(reason=WaitReason.SUSPENDED),), id="suspended"),
+        pytest.param(
+            {"start_after": LATER},
+            (Wait(reason=WaitReason.NOT_YET_DUE, until=LATER),),
+            id="not due",
+        ),
+        pytest.param(
+            {"suspend": True, "start_after": LATER},
+            (
+                Wait(reason=WaitReason.SUSPENDED),
+                Wait(reason=WaitReason.NOT_YET_DUE, until=LATER),
+            ),
+            id="both are told",
+        ),
+    ],
+)
+def test_what_holds_a_job_back_is_written_down(
+    spec: dict[str, Any], waits: tuple[Wait, ...]
+) -> None:
+    assert written(JobView(job=a_job(**spec))).waits == waits
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata", "reason"),
+    [
+        pytest.param({"kill_at": T0}, {}, RefusalReason.KILLED_BEFORE_START, id="killed now"),
+        pytest.param(
+            {"kill_at": EARLIER, "suspend": True},
+            {},
+            RefusalReason.KILLED_BEFORE_START,
+            id="killed while suspended",
+        ),
+        pytest.param({"start_by": T0}, {}, RefusalReason.START_DEADLINE_PASSED, id="too late"),
+        pytest.param(
+            {"suspend": True},
+            {"deletion_timestamp": T0},
+            RefusalReason.DELETED_BEFORE_START,
+            id="deleted",
+        ),
+    ],
+)
+def test_a_job_that_must_not_start_is_refused(
+    spec: dict[str, Any], metadata: dict[str, Any], reason: RefusalReason
+) -> None:
+    admission = written(JobView(job=a_job(metadata=metadata, **spec)))
+
+    assert admission.phase is AdmissionPhase.REFUSED
+    assert (admission.refusal, admission.refused_at) == (reason, T0)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"kill_at": LATER, "suspend": True}, id="a kill to come"),
+        pytest.param({"start_by": LATER, "suspend": True}, id="a deadline to come"),
+    ],
+)
+def test_a_moment_to_come_is_a_time_to_look_again(spec: dict[str, Any]) -> None:
+    assert decide_job(JobView(job=a_job(**spec)), T0).wake_at == LATER
+
+
+@pytest.mark.parametrize(
+    ("when_taken", "held", "ahead", "expected"),
+    [
+        pytest.param(WhenTaken.ENQUEUE, 1, 0, AdmissionPhase.WAITING, id="enqueue waits"),
+        pytest.param(WhenTaken.ENQUEUE, 0, 1, AdmissionPhase.WAITING, id="others come first"),
+        pytest.param(WhenTaken.FORBID, 1, 0, AdmissionPhase.REFUSED, id="forbid is refused"),
+        pytest.param(WhenTaken.FORBID, 0, 1, AdmissionPhase.REFUSED, id="forbid behind another"),
+        pytest.param(WhenTaken.REPLACE, 1, 0, AdmissionPhase.WAITING, id="replace waits too"),
+    ],
+)
+def test_a_taken_lock(
+    when_taken: WhenTaken, held: int, ahead: int, expected: AdmissionPhase
+) -> None:
+    job = a_job(locks=(a_request(when_taken=when_taken),))
+
+    admission = written(JobView(job=job, keys=(key(job, held=held, ahead=ahead),)))
+
+    assert admission.phase is expected
+
+
+def test_a_free_lock_is_left_to_its_own_decision() -> None:
+    job = a_job(locks=(a_request(),))
+
+    assert decide_job(JobView(job=job, keys=(key(job),)), T0).actions == ()
+
+
+def test_a_forbidden_lock_with_room_for_both_is_not_taken() -> None:
+    job = a_job(locks=(a_request(limit=2, when_taken=WhenTaken.FORBID),))
+
+    admission = written(JobView(job=job, keys=(key(job, ahead=1),)))
+
+    assert admission.phase is AdmissionPhase.WAITING
+
+
+def test_a_job_with_all_its_locks_is_let_in_with_its_tokens() -> None:
+    job = a_job(locks=(a_request(),))
+
+    admission = written(JobView(job=job, keys=(key(job, held=1, granted=True),)))
+
+    assert admission.phase is AdmissionPhase.ADMITTED
+    assert admission.grants == (Grant(key="db", token=7),)
+
+
+def test_a_job_with_some_of_its_locks_gives_them_back_when_another_is_not_free() -> None:
+    job = a_job(locks=(a_request("a"), a_request("b")), status=waiting(epoch=3))
+    has = KeyView(request=job.spec.locks[0], held=1, grant=a_holder(job, epoch=3))
+    lacks = KeyView(request=job.spec.locks[1], held=1)
+
+    admission = written(JobView(job=job, keys=(has, lacks)))
+
+    assert admission.epoch == 4
+    assert admission.waits == (Wait(reason=DB, key="b"),)
+
+
+def test_a_job_keeps_its_locks_while_the_others_are_free_for_it() -> None:
+    job = a_job(locks=(a_request("a"), a_request("b")), status=waiting())
+    has = KeyView(request=job.spec.locks[0], held=1, grant=a_holder(job))
+    may_have = KeyView(request=job.spec.locks[1], held=0)
+
+    assert decide_job(JobView(job=job, keys=(has, may_have)), T0).actions == ()
+
+
+def test_a_lock_that_is_not_asked_for_any_more_is_given_back() -> None:
+    job = a_job(status=waiting())
+
+    assert written(JobView(job=job, has_stray_grant=True)).epoch == 1
+
+
+def test_a_suspended_job_gives_its_locks_back() -> None:
+    job = a_job(locks=(a_request(),), suspend=True, status=waiting())
+
+    assert written(JobView(job=job, keys=(key(job, held=1, granted=True),))).epoch == 1
+
+
+def test_replacing_marks_the_running_and_refuses_the_waiting() -> None:
+    job = a_job("new", locks=(a_request(when_taken=WhenTaken.REPLACE),))
+    runs = a_job("runs", status=waiting(phase=AdmissionPhase.ADMITTED))
+    waits = a_job("waits", status=waiting())
+
+    view = JobView(job=job, keys=(key(job, held=1, ahead=1),), rivals=(runs, waits))
+    orders = [a for a in decide_job(view, T0).actions if isinstance(a, RecordAdmission)]
+
+    told = {order.job.metadata.name: order.admission for order in orders}
+    assert told["runs"].replaced_by == "new"
+    assert told["runs"].phase is AdmissionPhase.ADMITTED
+    assert told["waits"].refusal is RefusalReason.REPLACED
+    assert told["new"].phase is AdmissionPhase.WAITING
+
+
+@pytest.mark.parametrize("phase", [AdmissionPhase.ADMITTED, AdmissionPhase.REFUSED])
+def test_a_decision_is_final(phase: AdmissionPhase) -> None:
+    job = a_job(kill_at=EARLIER, status=waiting(phase=phase))
+
+    assert decide_job(JobView(job=job), T0).actions == ()
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"suspend": True}, id="suspended"),
+        pytest.param({"start_after": LATER}, id="not due"),
+        pytest.param({"locks": (a_request(),)}, id="lock taken"),
+        pytest.param({"start_after": EARLIER, "locks": (a_request(),)}, id="due"),
+    ],
+)
+def test_nothing_is_written_twice(spec: dict[str, Any]) -> None:
+    job = a_job(**spec)
+    keys = tuple(KeyView(request=request, held=1) for request in job.spec.locks)
+    settled = replace(
+        job, status=replace(job.status, admission=written(JobView(job=job, keys=keys)))
+    )
+
+    assert decide_job(JobView(job=settled, keys=keys), T0).actions == ()

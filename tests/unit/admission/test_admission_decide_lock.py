@@ -1,0 +1,80 @@
+"""Who is granted a lock, and who is dropped from its record."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from interlock.admission.decide import IDLE_LOCK_KEPT, decide_lock
+from interlock.admission.view import Candidate, LockView
+from interlock.resources.actions import CreateLock, DeleteResource, WriteLock
+from interlock.resources.job import Job
+from interlock.resources.lock import Lock, LockStatus, lock_name
+from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
+
+A = a_job("a", version=11, locks=(a_request(),))
+B = a_job("b", version=12, locks=(a_request(),))
+
+
+def next_up(job: Job, *, has_way: bool = True) -> Candidate:
+    return Candidate(job=job, request=job.spec.locks[0], has_way=has_way)
+
+
+def view(lock: Lock | None, **more: object) -> LockView:
+    return LockView(namespace="default", key="db", lock=lock, **more)  # type: ignore[arg-type]
+
+
+def written(seen: LockView) -> LockStatus:
+    (action,) = decide_lock(seen, T0).actions
+    assert isinstance(action, WriteLock)
+    return action.status
+
+
+def test_the_first_use_of_a_key_makes_its_record() -> None:
+    (action,) = decide_lock(view(None, candidate=next_up(A)), T0).actions
+
+    assert isinstance(action, CreateLock)
+    assert action.lock.metadata.name == lock_name("db")
+    assert action.lock.spec.key == "db"
+
+
+def test_a_grant_names_the_job_its_epoch_and_a_token() -> None:
+    (holder,) = written(view(a_lock(version=42), candidate=next_up(A))).holders
+
+    assert (holder.job, holder.uid, holder.epoch) == ("a", A.metadata.uid, 0)
+    assert (holder.token, holder.job_version) == (42, 11)
+
+
+def test_dropping_the_last_holder_and_granting_the_next_is_one_write() -> None:
+    lock = a_lock(version=50, holders=(a_holder(A),))
+
+    assert [h.job for h in written(view(lock, candidate=next_up(B))).holders] == ["b"]
+
+
+def test_a_candidate_whose_way_is_not_clear_gets_nothing() -> None:
+    held = a_lock(holders=(a_holder(A),))
+    seen = view(held, kept=(a_holder(A),), candidate=next_up(B, has_way=False), is_wanted=True)
+
+    assert decide_lock(seen, T0).actions == ()
+
+
+def test_a_lock_without_holders_tells_since_when() -> None:
+    status = written(view(a_lock(holders=(a_holder(A),), last_token=9)))
+
+    assert (status.holders, status.idle_since, status.last_token) == ((), T0, 9)
+
+
+def test_a_record_is_removed_when_nobody_needed_it_for_a_while() -> None:
+    idle = replace(a_lock(), status=LockStatus(idle_since=T0 - IDLE_LOCK_KEPT))
+
+    assert decide_lock(view(idle), T0).actions == (DeleteResource(idle),)
+    assert decide_lock(view(idle, is_wanted=True), T0).actions == ()
+
+
+def test_an_idle_record_is_looked_at_again_when_its_time_is_over() -> None:
+    idle = replace(a_lock(), status=LockStatus(idle_since=T0))
+
+    decision = decide_lock(view(idle), T0 + timedelta(minutes=1))
+
+    assert (decision.actions, decision.wake_at) == ((), T0 + IDLE_LOCK_KEPT)
