@@ -40,7 +40,8 @@ class AdmissionReconciler:
         self._lines = Lines()
         #: The keys of locks, by the key of their record; a record is named by a digest.
         self._texts: dict[Key, str] = {}
-        #: How many Jobs that are not over name each lock.
+        #: The locks that each Job that is not over asks for, and how many ask for each lock.
+        self._asked: dict[Key, tuple[LockKey, ...]] = {}
         self._wanted: dict[LockKey, int] = {}
 
     def wakes(self, change: Change) -> Iterable[Key]:
@@ -75,8 +76,7 @@ class AdmissionReconciler:
     # What a change wakes
 
     def _job_changed(self, key: Key, before: Job | None, after: Job | None) -> Iterator[Key]:
-        self._count(before, -1)
-        self._count(after, +1)
+        self._count(key, after)
         moved = self._lines.update(key, after)
         if after is not None and not is_admitted(after) and not has_ended(after):
             yield key
@@ -115,16 +115,19 @@ class AdmissionReconciler:
             self._texts.setdefault(key, request.key)
             yield key
 
-    def _count(self, job: Job | None, step: int) -> None:
-        if job is None or has_ended(job):
-            return
-        for request in job.spec.locks:
-            lock = (job.metadata.namespace, request.key)
-            count = self._wanted.get(lock, 0) + step
-            if count:
-                self._wanted[lock] = count
-            else:
+    def _count(self, key: Key, job: Job | None) -> None:
+        """Take in what a Job asks for now, whatever it was told of before."""
+        asks: tuple[LockKey, ...] = ()
+        if job is not None and job.spec.locks and not has_ended(job):
+            asks = tuple((key.namespace, request.key) for request in job.spec.locks)
+        for lock in self._asked.pop(key, ()):
+            self._wanted[lock] -= 1
+            if not self._wanted[lock]:
                 del self._wanted[lock]
+        for lock in asks:
+            self._wanted[lock] = self._wanted.get(lock, 0) + 1
+        if asks:
+            self._asked[key] = asks
 
     # How it looks
 

@@ -1,0 +1,155 @@
+"""GET /jobs: filters, sort, and pages that a cursor leads through."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from interlock.control.cache import Cache
+from interlock.reporting.roster import Entry, Roster, entry_of
+from interlock.reporting.summaries import summary_of
+from interlock.resources.errors import BadRequestError
+from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase
+from interlock.store.contract import Selection
+from interlock.store.selectors import Matcher, matcher_for
+
+#: Jobs in a page when nothing is said, and at most.
+_PAGE, _LARGEST_PAGE = 100, 1000
+#: How many Jobs one page may pass over; a page may be short, its cursor goes on from there.
+_WALKED = 20_000
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """What a client asked to see."""
+
+    states: tuple[str, ...] = ()
+    ids: frozenset[str] = frozenset()
+    creator: str = ""
+    #: None when every Job fits.
+    matches: Matcher | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    newest: bool = True
+    limit: int = _PAGE
+    after: Entry | None = None
+
+
+def read_listing(query: Mapping[str, str]) -> Listing:
+    """Read the parameters of a list.
+
+    Raises:
+        BadRequestError: One that is not known, or cannot be read.
+    """
+    known = {
+        "namespace", "state", "id", "creator", "label",
+        "createdAfter", "createdBefore", "sort", "limit", "cursor",
+    }  # fmt: skip
+    unknown = sorted(set(query) - known)
+    if unknown:
+        names = ", ".join(sorted(known))
+        raise BadRequestError(f"{unknown[0]}: unknown parameter; known are {names}")
+    return Listing(
+        states=_states(query.get("state", "")),
+        ids=frozenset(filter(None, query.get("id", "").split(","))),
+        creator=query.get("creator", ""),
+        matches=_matcher(query),
+        created_after=_moment(query, "createdAfter"),
+        created_before=_moment(query, "createdBefore"),
+        newest=_is_newest_first(query.get("sort", "-created")),
+        limit=_limit(query.get("limit", str(_PAGE))),
+        after=_read_cursor(query["cursor"]) if query.get("cursor") else None,
+    )
+
+
+def page(listing: Listing, roster: Roster, jobs: Cache[Job]) -> dict[str, object]:
+    """A page of summaries, and the cursor of the next."""
+    found: list[Job] = []
+    last: Job | None = None
+    more = False
+    for walked, job in enumerate(_walk(listing, roster, jobs)):
+        if len(found) >= listing.limit or walked >= _WALKED:
+            more = True
+            break
+        last = job
+        if _matches(job, listing):
+            found.append(job)
+    body: dict[str, object] = {"items": [summary_of(job) for job in found]}
+    if more and last is not None:
+        body["next"] = _write_cursor(entry_of(last))
+    return body
+
+
+def _walk(listing: Listing, roster: Roster, jobs: Cache[Job]) -> Iterator[Job]:
+    keys = roster.walk(listing.states, after=listing.after, newest=listing.newest)
+    if listing.ids:
+        found = {roster.key_of(uid) for uid in listing.ids}
+        keys = (key for key in keys if key in found)
+    for key in keys:
+        job = jobs.get(key)
+        if job is not None:
+            yield job
+
+
+def _matches(job: Job, listing: Listing) -> bool:
+    meta = job.metadata
+    created = entry_of(job).created_at
+    return (
+        (listing.matches is None or listing.matches(job))
+        and (not listing.creator or meta.annotations.get(CREATOR_ANNOTATION) == listing.creator)
+        and (listing.created_after is None or created > listing.created_after)
+        and (listing.created_before is None or created < listing.created_before)
+    )
+
+
+def _matcher(query: Mapping[str, str]) -> Matcher | None:
+    selection = Selection(namespace=query.get("namespace") or None, labels=query.get("label", ""))
+    return matcher_for("Job", selection)
+
+
+def _states(text: str) -> tuple[str, ...]:
+    given = tuple(filter(None, text.split(",")))
+    known = {phase.value.lower(): phase.value for phase in JobPhase}
+    for state in given:
+        if state.lower() not in known:
+            raise BadRequestError(f"state: {state!r} is none of {', '.join(known.values())}")
+    return tuple(known[state.lower()] for state in given)
+
+
+def _moment(query: Mapping[str, str], name: str) -> datetime | None:
+    if not query.get(name):
+        return None
+    try:
+        return msgspec.convert(query[name], datetime, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadRequestError(f"{name}: expected a moment such as 2026-01-05T12:00:00Z") from error
+
+
+def _is_newest_first(text: str) -> bool:
+    if text not in ("created", "-created"):
+        raise BadRequestError(f"sort: expected created or -created, got {text!r}")
+    return text == "-created"
+
+
+def _limit(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _LARGEST_PAGE:
+        raise BadRequestError(f"limit: expected 1 to {_LARGEST_PAGE}, got {text[:40]!r}")
+    return int(text)
+
+
+def _write_cursor(entry: Entry) -> str:
+    return urlsafe_b64encode(f"{entry.created_at.isoformat()} {entry.uid}".encode()).decode()
+
+
+def _read_cursor(text: str) -> Entry:
+    try:
+        moment, _, uid = urlsafe_b64decode(text).decode().partition(" ")
+        created_at = datetime.fromisoformat(moment)
+        if created_at.tzinfo is None or not uid:
+            raise ValueError(text)
+        return Entry(created_at, uid)
+    except ValueError as error:
+        raise BadRequestError("cursor: not one that this server gave") from error

@@ -1,0 +1,126 @@
+"""GET /jobs/{namespace}/{name}/log: what a task wrote, so far or as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from interlock.api.answers import RefusedError, bad_request
+from interlock.api.requests import Request, Send
+from interlock.resources.job import Job
+
+_HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
+
+
+class LogQuery(Struct, frozen=True, kw_only=True):
+    """Which part of which log."""
+
+    task: int = 0
+    #: None means the newest attempt.
+    attempt: int | None = None
+    follow: bool = False
+    since: datetime | None = None
+    #: Only so many lines from the end.
+    tail: int | None = None
+
+
+class Logs(Protocol):
+    """Where the output of tasks is kept."""
+
+    def newest_attempt(self, job_uid: str, task: int) -> int | None:
+        """The newest attempt of a task that has a log, or None."""
+        ...
+
+    def read(
+        self,
+        job_uid: str,
+        task: int,
+        attempt: int,
+        *,
+        since: datetime | None,
+        tail: int | None,
+        follow: bool,
+    ) -> AsyncIterator[bytes]:
+        """The output, part by part; with `follow`, until the attempt is over."""
+        ...
+
+
+def read_query(query: Mapping[str, str]) -> LogQuery:
+    """Read the parameters of a log.
+
+    Raises:
+        RefusedError: One that is not known, or cannot be read.
+    """
+    unknown = sorted(set(query) - {"task", "attempt", "follow", "since", "tail"})
+    if unknown:
+        known = "task, attempt, follow, since, tail"
+        raise bad_request(f"{unknown[0]}: unknown parameter; known are {known}")
+    return LogQuery(
+        task=_number(query, "task") or 0,
+        attempt=_number(query, "attempt"),
+        follow=query.get("follow", "") in ("1", "true"),
+        since=_moment(query),
+        tail=_number(query, "tail"),
+    )
+
+
+async def serve_log(logs: Logs, job: Job, request: Request, send: Send) -> None:
+    """Answer with the log; a follower is let go when the attempt is over, or when it leaves."""
+    asked = read_query(request.query)
+    uid = job.metadata.uid
+    attempt = asked.attempt if asked.attempt is not None else logs.newest_attempt(uid, asked.task)
+    if attempt is None:
+        raise RefusedError(404, _no_log(job, asked.task))
+    parts = logs.read(
+        uid, asked.task, attempt, since=asked.since, tail=asked.tail, follow=asked.follow
+    )
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+    gone = asyncio.ensure_future(request.gone())
+    reading = asyncio.ensure_future(_send_parts(parts, send))
+    try:
+        await asyncio.wait((gone, reading), return_when=asyncio.FIRST_COMPLETED)
+        if reading.done():
+            reading.result()
+            await send({"type": "http.response.body", "body": b""})
+    finally:
+        gone.cancel()
+        reading.cancel()
+
+
+async def _send_parts(parts: AsyncIterator[bytes], send: Send) -> None:
+    async for part in parts:
+        await send({"type": "http.response.body", "body": part, "more_body": True})
+
+
+def _no_log(job: Job, task: int) -> str:
+    name = job.metadata.name
+    total = job.status.execution.total
+    if total and task >= total:
+        return f"job/{name} has no task {task}: its tasks are 0 to {total - 1}"
+    return f"task {task} of job/{name} has not written anything: it is {job.status.phase.value}"
+
+
+def _number(query: Mapping[str, str], name: str) -> int | None:
+    text = query.get(name, "")
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise bad_request(f"{name}: expected a whole number, got {text[:40]!r}")
+    return int(text)
+
+
+def _moment(query: Mapping[str, str]) -> datetime | None:
+    if not query.get("since"):
+        return None
+    try:
+        moment = msgspec.convert(query["since"], datetime)
+    except msgspec.ValidationError as error:
+        raise bad_request("since: expected a moment such as 2026-01-05T12:00:00Z") from error
+    if moment.tzinfo is None:
+        raise bad_request("since: the moment needs a zone, such as the Z of 2026-01-05T12:00:00Z")
+    return moment

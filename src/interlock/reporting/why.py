@@ -1,0 +1,258 @@
+"""Why a Job is, or is not, running: the first line answers, the rest names who can change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from interlock.reporting.words import clock_time, length, plural, since
+from interlock.resources.admission import AdmissionPhase, Wait, WaitReason
+from interlock.resources.job import Job, JobPhase, LockRequest
+from interlock.resources.lock import Holder, Lock
+from interlock.resources.tasks import StopCause, TaskState, TaskStatus
+from interlock.resources.transitions import ended_at, has_ended
+
+
+class Blocker(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A Job that holds what another waits for."""
+
+    job: str
+    phase: str
+    #: Since when it holds the lock.
+    since: datetime
+    token: int
+    #: The latest moment at which it is stopped by itself; None when nothing stops it.
+    ends_by: datetime | None = None
+
+
+class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """One thing that a Job waits for."""
+
+    reason: str
+    message: str
+    key: str = ""
+    holders: tuple[Blocker, ...] = ()
+    #: The earliest moment at which this can change by itself.
+    until: datetime | None = None
+    #: The Job's place in the line, counted from 1, and how long the line is.
+    place: int = 0
+    of: int = 0
+
+
+class Why(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """The whole answer."""
+
+    job: str
+    namespace: str
+    phase: str
+    summary: str
+    waits: tuple[Waiting, ...] = ()
+    #: Further lines, each a label and a text, in the order to be shown.
+    details: tuple[tuple[str, str], ...] = ()
+    #: The locks it holds, with their tokens.
+    locks: dict[str, int] = {}
+
+
+class LineView(Struct, frozen=True):
+    """One lock as it matters to a waiting Job."""
+
+    lock: Lock | None
+    #: The Jobs behind the holders, as far as they are known.
+    holders: tuple[tuple[Holder, Job | None], ...]
+    place: int
+    of: int
+
+
+class WhyView(Struct, frozen=True, kw_only=True):
+    """A Job, and the lines in front of its locks."""
+
+    job: Job
+    lines: dict[str, LineView] = {}
+
+
+def explain(view: WhyView, now: datetime) -> Why:
+    """Say why the Job is where it is, and what can change that."""
+    job = view.job
+    waits = _waits(view, now)
+    return Why(
+        job=job.metadata.name,
+        namespace=job.metadata.namespace,
+        phase=job.status.phase.value,
+        summary=_summary(job, waits, now),
+        waits=waits,
+        details=tuple(_details(job, now)),
+        locks={} if has_ended(job) else {g.key: g.token for g in job.status.admission.grants},
+    )
+
+
+def _summary(job: Job, waits: Sequence[Waiting], now: datetime) -> str:
+    name, phase, execution = job.metadata.name, job.status.phase, job.status.execution
+    age = since(job.metadata.creation_timestamp, now)
+    if phase is JobPhase.QUEUED:
+        placed = next((f", place {w.place} of {w.of} for lock {w.key}" for w in waits if w.of), "")
+        return f"{name} is waiting ({age}){placed}"
+    if has_ended(job):
+        return _end(job)
+    ran = since(execution.started_at, now)
+    done = f"{len(execution.succeeded)} of {plural(execution.total, 'task')} done"
+    words = {
+        JobPhase.STARTING: f"{name} may start and is about to",
+        JobPhase.PENDING: f"{name} is starting ({ran})",
+        JobPhase.RUNNING: f"{name} is running ({ran}): {done}",
+        JobPhase.RETRYING: f"{name} is starting another attempt: {done}",
+        JobPhase.RETRY_BACKOFF: f"{name} waits to try again: {done}",
+        JobPhase.TERMINATING: f"{name} is decided, and its remaining tasks are being stopped",
+        JobPhase.KILLING: f"{name} is being stopped",
+        JobPhase.UNKNOWN: f"{name} is in an unknown state and keeps its locks",
+    }
+    return words[phase]
+
+
+def _end(job: Job) -> str:
+    name, status = job.metadata.name, job.status
+    if status.admission.phase is AdmissionPhase.REFUSED:
+        return f"{name} never started: {status.admission.message}"
+    execution = status.execution
+    over = ended_at(job)
+    ran = length(over - execution.started_at) if over and execution.started_at else ""
+    word = {
+        JobPhase.SUCCEEDED: "succeeded in",
+        JobPhase.FAILED: "failed after",
+        JobPhase.KILLED: "was stopped after",
+        JobPhase.FINISHED_UNKNOWN: "was written off after",
+    }[status.phase]
+    said = f"{name} {word} {ran}".rstrip()
+    return f"{said}: {execution.message}" if execution.message else said
+
+
+def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
+    job = view.job
+    if job.status.phase is JobPhase.QUEUED:
+        recorded = [w for w in job.status.admission.waits if w.reason is not WaitReason.LOCK_TAKEN]
+        told = [_held_back(job, wait, now) for wait in recorded]
+        for request in job.spec.locks:
+            told.extend(_lock_waits(view, request, now))
+        return tuple(told) or (_not_looked_at(),)
+    return tuple(_retry_waits(job, now))
+
+
+def _not_looked_at() -> Waiting:
+    return Waiting(reason="NotLookedAt", message="it was not looked at since it last changed")
+
+
+def _held_back(job: Job, wait: Wait, now: datetime) -> Waiting:
+    if wait.reason is WaitReason.SUSPENDED:
+        because = f": {job.spec.suspend_reason}" if job.spec.suspend_reason else ""
+        message = f"it is suspended{because}; start it with: interlock resume {job.metadata.name}"
+        return Waiting(reason=wait.reason.value, message=message)
+    assert wait.until is not None
+    message = f"it is not due before {clock_time(wait.until, now)}"
+    return Waiting(reason=wait.reason.value, message=message, until=wait.until)
+
+
+def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[Waiting]:
+    line = view.lines.get(request.key)
+    if line is None:
+        return
+    uid = view.job.metadata.uid
+    blockers = tuple(_blocker(holder, job) for holder, job in line.holders if holder.uid != uid)
+    if not blockers and line.place <= 1:
+        return
+    yield Waiting(
+        reason=WaitReason.LOCK_TAKEN.value,
+        message=_lock_words(request.key, blockers, now),
+        key=request.key,
+        holders=blockers,
+        until=min((b.ends_by for b in blockers if b.ends_by is not None), default=None),
+        place=line.place,
+        of=line.of,
+    )
+
+
+def _blocker(holder: Holder, job: Job | None) -> Blocker:
+    return Blocker(
+        job=holder.job,
+        phase=job.status.phase.value if job is not None else "Gone",
+        since=holder.granted_at,
+        token=holder.token,
+        ends_by=_ends_by(job) if job is not None else None,
+    )
+
+
+def _ends_by(job: Job) -> datetime | None:
+    """When the Job is told to stop at the latest, by its own definition."""
+    started, spec = job.status.execution.started_at, job.spec
+    moments = [spec.kill_at] if spec.kill_at is not None else []
+    if started is not None and spec.timeout is not None:
+        moments.append(started + timedelta(seconds=spec.timeout.total_seconds()))
+    return min(moments, default=None)
+
+
+def _lock_words(key: str, blockers: Sequence[Blocker], now: datetime) -> str:
+    if not blockers:
+        return f"lock {key} is free; others are before it in the line"
+    first = blockers[0]
+    more = f" and {len(blockers) - 1} more" if len(blockers) > 1 else ""
+    held = f"lock {key} is held by job/{first.job}{more} ({first.phase}, {since(first.since, now)})"
+    if first.phase == JobPhase.UNKNOWN.value:
+        return f"{held}; if it is surely gone: interlock release {key} --job {first.job} --reason …"
+    if first.ends_by is not None:
+        return f"{held}; it is stopped at {clock_time(first.ends_by, now)} at the latest"
+    return held
+
+
+def _retry_waits(job: Job, now: datetime) -> Iterable[Waiting]:
+    execution = job.status.execution
+    if has_ended(job) or not execution.retrying:
+        return
+    first = min(execution.retrying, key=lambda wait: wait.not_before)
+    message = (
+        f"{plural(len(execution.retrying), 'task')} to try again, the first "
+        f"(task {first.index}, attempt {first.attempt + 1} of {job.spec.retries.limit + 1}) "
+        f"at {clock_time(first.not_before, now)}"
+    )
+    yield Waiting(reason="RetryBackoff", message=message, until=first.not_before)
+
+
+def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
+    if job.status.trouble is not None:
+        trouble = job.status.trouble
+        yield (
+            "trouble",
+            f"{trouble.room}: {trouble.message} (since {clock_time(trouble.since, now)})",
+        )
+    if job.is_going:
+        yield "deleted", "it goes as soon as its tasks are proven gone"
+    for task in job.status.execution.active[:10]:
+        yield "task", _task_words(task, now)
+    hidden = len(job.status.execution.active) - 10
+    if hidden > 0:
+        yield "", f"and {plural(hidden, 'more task')}"
+    for ended in job.status.execution.ended[-3:]:
+        if ended.message or ended.exit_code:
+            code = f"exit code {ended.exit_code}" if ended.exit_code is not None else ""
+            yield "ended", f"{ended.name} {ended.result.value} {ended.message or code}".rstrip()
+
+
+_STOP_WORDS = {
+    StopCause.KILLED: "the Job was told to stop",
+    StopCause.DELETED: "the Job is being deleted",
+    StopCause.REPLACED: "a newer Job replaces it",
+    StopCause.PENDING_TIMEOUT: "it did not start in time",
+    StopCause.TASK_TIMEOUT: "it ran longer than taskTimeout",
+    StopCause.JOB_TIMEOUT: "the Job ran longer than its timeout",
+    StopCause.NOT_NEEDED: "the outcome does not depend on it any more",
+}
+
+
+def _task_words(task: TaskStatus, now: datetime) -> str:
+    running = f" for {since(task.started_at, now)}" if task.started_at is not None else ""
+    said = f"{task.name} {task.state.value.lower()}{running}"
+    if task.state is TaskState.UNKNOWN:
+        return f"{said}: {task.message}"
+    if task.stop_cause is not None and task.stop_at is not None:
+        told = f"told to stop {since(task.stop_at, now)} ago"
+        return f"{said}, {told}: {_STOP_WORDS[task.stop_cause]}"
+    return f"{said} (pid {task.pid})" if task.pid is not None else said

@@ -1,0 +1,126 @@
+"""Lists of Jobs: filters, sort, and cursors that neither lose nor repeat a Job."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from interlock.control.cache import Cache
+from interlock.control.reconciler import Change
+from interlock.reporting.listing import page, read_listing
+from interlock.reporting.roster import Roster
+from interlock.reporting.summaries import JobSummary
+from interlock.resources.errors import BadRequestError
+from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase, JobStatus
+from interlock.testing.builders import T0, a_job
+
+
+class Told:
+    """A roster and a cache that are told the same."""
+
+    def __init__(self, *jobs: Job) -> None:
+        self.roster = Roster()
+        self.jobs: Cache[Job] = Cache("Job")
+        for job in jobs:
+            self.put(job)
+
+    def put(self, job: Job) -> None:
+        before = self.jobs.note(job)
+        self.roster.observe(Change(before if before is not job else None, job))
+
+    def drop(self, job: Job) -> None:
+        self.roster.observe(Change(self.jobs.drop(job.key, job.version + 1), None))
+
+    def page(self, **query: str) -> tuple[list[str], str]:
+        body = page(read_listing(query), self.roster, self.jobs)
+        items = body["items"]
+        assert isinstance(items, list)
+        names = [item.name for item in items if isinstance(item, JobSummary)]
+        return names, str(body.get("next", ""))
+
+
+def made(index: int, *, phase: JobPhase = JobPhase.QUEUED, creator: str = "", **labels: str) -> Job:
+    return a_job(
+        f"job-{index}",
+        status=JobStatus(phase=phase),
+        metadata={
+            "creation_timestamp": T0 + timedelta(seconds=index),
+            "labels": labels,
+            "annotations": {CREATOR_ANNOTATION: creator} if creator else {},
+        },
+    )
+
+
+def test_the_newest_come_first_unless_asked_otherwise() -> None:
+    told = Told(*(made(i) for i in range(3)))
+
+    assert told.page()[0] == ["job-2", "job-1", "job-0"]
+    assert told.page(sort="created")[0] == ["job-0", "job-1", "job-2"]
+
+
+@pytest.mark.parametrize("sort", ["created", "-created"])
+def test_a_cursor_neither_loses_nor_repeats_what_stays(sort: str) -> None:
+    told = Told(*(made(i) for i in range(10)))
+    names, cursor = told.page(limit="4", sort=sort)
+    told.put(made(50))
+    told.drop(made(5))
+    while cursor:
+        more, cursor = told.page(limit="4", sort=sort, cursor=cursor)
+        names += more
+
+    assert len(names) == len(set(names))
+    assert {f"job-{i}" for i in range(10) if i != 5} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param({"state": "running"}, ["job-1"], id="state"),
+        pytest.param({"state": "Running,Queued"}, ["job-1", "job-0"], id="states"),
+        pytest.param({"creator": "ana"}, ["job-2"], id="creator"),
+        pytest.param({"label": "team=db"}, ["job-2"], id="label"),
+        pytest.param({"id": "uid-default-job-1"}, ["job-1"], id="id"),
+        pytest.param({"createdAfter": "2026-01-05T12:00:01Z"}, ["job-2"], id="after"),
+        pytest.param({"createdBefore": "2026-01-05T12:00:01Z"}, ["job-0"], id="before"),
+        pytest.param({"namespace": "other"}, [], id="namespace"),
+    ],
+)
+def test_filters(query: dict[str, str], expected: list[str]) -> None:
+    told = Told(
+        made(0),
+        made(1, phase=JobPhase.RUNNING),
+        made(2, phase=JobPhase.FAILED, creator="ana", team="db"),
+    )
+
+    assert told.page(**query)[0] == expected
+
+
+def test_a_job_is_found_under_its_newest_state_only() -> None:
+    told = Told(made(0))
+    moved = made(0, phase=JobPhase.RUNNING)
+    told.put(replace(moved, metadata=replace(moved.metadata, resource_version="2")))
+
+    assert told.page(state="Queued")[0] == []
+    assert told.page(state="Running")[0] == ["job-0"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param({"limit": "0"}, id="no items"),
+        pytest.param({"limit": "-1"}, id="negative"),
+        pytest.param({"limit": "99999999999999999999"}, id="huge"),
+        pytest.param({"state": "Flying"}, id="no such state"),
+        pytest.param({"sort": "name"}, id="no such order"),
+        pytest.param({"cursor": "!!"}, id="no cursor"),
+        pytest.param({"cursor": "eA=="}, id="not our cursor"),
+        pytest.param({"createdAfter": "yesterday"}, id="no moment"),
+        pytest.param({"colour": "red"}, id="unknown"),
+        pytest.param({"label": "a in (b"}, id="bad selector"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(query: dict[str, str]) -> None:
+    with pytest.raises(BadRequestError):
+        Told(made(0)).page(**query)

@@ -1,0 +1,205 @@
+"""The first line answers the question; the rest names who can change it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from interlock.admission.reconciler import BY_HOLDER, holder_uids
+from interlock.control.cache import Cache
+from interlock.reporting.lines import BY_LOCK, LineReader, locks_asked_for
+from interlock.reporting.why import Why, explain
+from interlock.resources.admission import (
+    AdmissionPhase,
+    AdmissionStatus,
+    RefusalReason,
+    Wait,
+    WaitReason,
+)
+from interlock.resources.durations import Duration
+from interlock.resources.indexes import IndexSet
+from interlock.resources.job import Job, JobPhase, JobStatus
+from interlock.resources.lock import Lock
+from interlock.resources.tasks import (
+    ExecutionReason,
+    ExecutionStatus,
+    JobResult,
+    RetryWait,
+    TaskState,
+    TaskStatus,
+)
+from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
+
+NOW = T0 + timedelta(minutes=4)
+
+
+def reader(*resources: Job | Lock) -> LineReader:
+    jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for})
+    locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids})
+    for resource in resources:
+        if isinstance(resource, Job):
+            jobs.note(resource)
+        else:
+            locks.note(resource)
+    return LineReader(jobs, locks)
+
+
+def why(job: Job, *others: Job | Lock) -> Why:
+    return explain(reader(job, *others).why_view(job), NOW)
+
+
+def running(name: str, **spec: Any) -> Job:
+    status = JobStatus(
+        phase=JobPhase.RUNNING,
+        admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED, sequence=1),
+        execution=ExecutionStatus(total=1, started_at=T0),
+    )
+    return a_job(name, status=status, **spec)
+
+
+def waiting(name: str, sequence: int, *waits: Wait, **spec: Any) -> Job:
+    status = JobStatus(admission=AdmissionStatus(sequence=sequence, waits=waits))
+    return a_job(name, version=sequence, status=status, **spec)
+
+
+def test_a_waiting_job_names_the_holder_of_its_lock_and_its_place_in_the_line() -> None:
+    backup = running("backup", locks=(a_request(),), timeout=Duration(minutes=15))
+    first = waiting("first", 5, locks=(a_request(),))
+    second = waiting("second", 6, locks=(a_request(),))
+
+    answer = why(second, first, backup, a_lock(holders=(a_holder(backup, token=42),)))
+
+    assert answer.summary == "second is waiting (4 m), place 2 of 2 for lock db"
+    (wait,) = answer.waits
+    assert wait.message == (
+        "lock db is held by job/backup (Running, 4 m); it is stopped at 12:15:00 UTC at the latest"
+    )
+    assert (wait.holders[0].job, wait.holders[0].token) == ("backup", 42)
+    assert wait.until == T0 + timedelta(minutes=15)
+
+
+@pytest.mark.parametrize(
+    ("wait", "spec", "message"),
+    [
+        pytest.param(
+            Wait(reason=WaitReason.SUSPENDED),
+            {"suspend": True, "suspend_reason": "month end"},
+            "it is suspended: month end; start it with: interlock resume job",
+            id="suspended",
+        ),
+        pytest.param(
+            Wait(reason=WaitReason.NOT_YET_DUE, until=T0 + timedelta(days=1)),
+            {"start_after": T0 + timedelta(days=1)},
+            "it is not due before 2026-01-06 12:00:00 UTC",
+            id="not due",
+        ),
+    ],
+)
+def test_what_holds_a_job_back_is_told(wait: Wait, spec: dict[str, Any], message: str) -> None:
+    (told,) = why(waiting("job", 5, wait, **spec)).waits
+
+    assert told.message == message
+
+
+def test_a_holder_of_unknown_fate_comes_with_the_way_out() -> None:
+    lost = running("lost", locks=(a_request(),))
+    lost = a_job(
+        "lost",
+        locks=(a_request(),),
+        status=JobStatus(
+            phase=JobPhase.UNKNOWN,
+            admission=lost.status.admission,
+            execution=ExecutionStatus(total=1, started_at=T0),
+        ),
+    )
+    (wait,) = why(
+        waiting("w", 5, locks=(a_request(),)), lost, a_lock(holders=(a_holder(lost),))
+    ).waits
+
+    assert "interlock release db --job lost --reason" in wait.message
+
+
+def test_a_retrying_job_tells_when_it_tries_again() -> None:
+    due = NOW + timedelta(seconds=30)
+    status = JobStatus(
+        phase=JobPhase.RETRY_BACKOFF,
+        admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED),
+        execution=ExecutionStatus(
+            total=3,
+            started_at=T0,
+            succeeded=IndexSet([0]),
+            retrying=(RetryWait(index=1, attempt=1, not_before=due),),
+        ),
+    )
+
+    answer = why(a_job(status=status))
+
+    assert answer.summary == "job waits to try again: 1 of 3 tasks done"
+    assert answer.waits[0].until == due
+
+
+def test_a_task_of_unknown_fate_says_why() -> None:
+    task = TaskStatus(
+        name="job-0-0",
+        index=0,
+        attempt=0,
+        state=TaskState.UNKNOWN,
+        created_at=T0,
+        message="its keeper was killed",
+    )
+    status = JobStatus(
+        phase=JobPhase.UNKNOWN,
+        admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED),
+        execution=ExecutionStatus(total=1, started_at=T0, active=(task,)),
+    )
+
+    answer = why(a_job(status=status))
+
+    assert answer.summary == "job is in an unknown state and keeps its locks"
+    assert answer.details == (("task", "job-0-0 unknown: its keeper was killed"),)
+
+
+def test_an_ended_job_holds_nothing_and_waits_for_nothing() -> None:
+    status = JobStatus(
+        phase=JobPhase.SUCCEEDED,
+        admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED),
+        execution=ExecutionStatus(
+            total=1,
+            started_at=T0,
+            ended_at=T0 + timedelta(seconds=12.4),
+            result=JobResult.SUCCEEDED,
+            reason=ExecutionReason.COMPLETED,
+        ),
+    )
+
+    answer = why(a_job(locks=(a_request(),), status=status))
+
+    assert answer.summary == "job succeeded in 12.4 s"
+    assert (answer.waits, answer.locks) == ((), {})
+
+
+def test_a_refused_job_says_why() -> None:
+    status = JobStatus(
+        phase=JobPhase.REFUSED,
+        admission=AdmissionStatus(
+            phase=AdmissionPhase.REFUSED,
+            refusal=RefusalReason.LOCK_FORBIDDEN,
+            message="lock db is taken",
+            refused_at=T0,
+        ),
+    )
+
+    assert why(a_job(status=status)).summary == "job never started: lock db is taken"
+
+
+def test_locks_tell_holders_and_the_first_who_wait() -> None:
+    backup = running("backup", locks=(a_request(),))
+    waiters = [waiting(f"w{i:02}", 10 + i, locks=(a_request(),)) for i in range(12)]
+
+    (answer,) = reader(backup, *waiters, a_lock(holders=(a_holder(backup),))).locks("")
+
+    assert [holder.job for holder in answer.holders] == ["backup"]
+    assert answer.waiting == 12
+    assert answer.waiters == tuple(f"w{i:02}" for i in range(10))
