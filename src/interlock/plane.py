@@ -1,1 +1,212 @@
-"""."""
+"""The control plane: the one assembly of rooms that modes, tests and the simulation share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from random import Random
+from typing import Any
+
+from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
+from interlock.control.applier import Applier
+from interlock.control.cache import Cache
+from interlock.control.clock import Clock, pause
+from interlock.control.garbage import INDEXES, Garbage
+from interlock.control.gate import Gate
+from interlock.control.informer import Informer
+from interlock.control.lease import Election, LeaseTimes
+from interlock.control.loop import Loop
+from interlock.control.metrics import Metrics
+from interlock.control.proofs import Proofs
+from interlock.control.queue import WorkQueue
+from interlock.control.reconciler import Change
+from interlock.control.reports import Reports
+from interlock.control.runtime import Runtime
+from interlock.execution.reconciler import ExecutionReconciler
+from interlock.reporting.lines import BY_LOCK, locks_asked_for
+from interlock.resources.actions import Decision
+from interlock.resources.cluster import Namespace
+from interlock.resources.errors import InterlockError
+from interlock.resources.job import Job
+from interlock.resources.lock import Lock
+from interlock.resources.metadata import Key
+from interlock.resources.tasks import TaskReport
+from interlock.store.contract import Journal, Store
+
+#: Reaches the runtime in the name of a term; a runtime refuses the terms before the newest.
+Connect = Callable[[int], Awaitable[Runtime]]
+#: Told of every change that the caches take in.
+Observer = Callable[[Change], None]
+
+_ROOMS = ("admission", "execution", "garbage", "watching")
+
+
+class Watching:
+    """Passes every change on to observers, in the place of a room that decides nothing."""
+
+    room = "watching"
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = observers
+
+    def wakes(self, change: Change) -> Iterable[Key]:
+        """Tell the observers; wake nobody."""
+        for observe in self._observers:
+            observe(change)
+        return ()
+
+    def reported(self, report: TaskReport) -> Iterable[Key]:  # noqa: ARG002 (a contract's name)
+        """Nothing to tell."""
+        return ()
+
+    def look(self, key: Key, now: datetime) -> Decision:  # noqa: ARG002 (a contract's name)
+        """Nothing to decide."""
+        return Decision()
+
+
+class ControlPlane:
+    """Keeps caches of what is stored and, while it leads, has the rooms decide.
+
+    Followers keep their caches up to date too: they answer questions, and begin without delay
+    when it is their turn.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        journal: Journal,
+        clock: Clock,
+        luck: Random,
+        connect: Connect,
+        identity: str,
+        sole: bool = False,
+        observers: Sequence[Observer] = (),
+        most_tasks: int = 1000,
+        lease_times: LeaseTimes | None = None,
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._clock = clock
+        self._luck = luck
+        self._connect = connect
+        self._most_tasks = most_tasks
+        self._watching = Watching(observers)
+        self.jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
+        self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids, **INDEXES})
+        self.namespaces: Cache[Namespace] = Cache("Namespace", INDEXES)
+        self.metrics = Metrics(_ROOMS)
+        self.gate = Gate(clock)
+        self.election = Election(
+            store, clock, luck, self.gate, identity, sole=sole, times=lease_times
+        )
+        self._informers = tuple(self._informer(cache) for cache in self._caches.values())
+        #: The loop of the present leadership; None while another leads.
+        self.loop: Loop | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
+        self._lost = asyncio.Event()
+        #: Set once this control plane leads and looks at what there is.
+        self.at_work = asyncio.Event()
+
+    @property
+    def _caches(self) -> dict[str, Cache[Any]]:
+        return {"Job": self.jobs, "Lock": self.locks, "Namespace": self.namespaces}
+
+    def start(self) -> None:
+        """Begin, on the running event loop."""
+        events = asyncio.get_running_loop()
+        self.election.on_lost = self._lost.set
+        works = [informer.run() for informer in self._informers]
+        works += [self.election.run(), self._lead()]
+        self._tasks = tuple(events.create_task(work) for work in works)
+
+    async def synced(self) -> None:
+        """Wait until the caches hold everything that was stored when they began."""
+        for informer in self._informers:
+            await informer.synced.wait()
+
+    async def stop(self) -> None:
+        """Stop looking, finish what is being carried out, and let the next one lead."""
+        if self.loop is not None:
+            self.loop.stop_looking()
+            await self.loop.drained()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        await self.election.release()
+
+    async def _lead(self) -> None:
+        """Work whenever this control plane leads, until cancelled."""
+        await self.synced()
+        while True:
+            await self.election.leading.wait()
+            self._lost.clear()
+            term = self.gate.term
+            try:
+                runtime = await self._connect(term)
+            except InterlockError:
+                await pause(self._clock, 1.0)
+                continue
+            await self._work(runtime)
+
+    async def _work(self, runtime: Runtime) -> None:
+        """Look and decide until the lead is lost."""
+        queue = WorkQueue(self._clock, self._luck)
+        reports = Reports(runtime, self._clock, self._luck)
+        proofs = Proofs(self._store, self._caches, self._clock)
+        loop = Loop(
+            reconcilers=(
+                AdmissionReconciler(self.jobs, self.locks),
+                ExecutionReconciler(self.jobs, reports, self._most_tasks),
+                Garbage(self._caches, proofs),
+                self._watching,
+            ),
+            caches=self._caches,
+            reports=reports,
+            queue=queue,
+            applier=Applier(self._store, runtime, self._clock, self.gate),
+            gate=self.gate,
+            clock=self._clock,
+            journal=self._journal,
+            metrics=self.metrics,
+        )
+        proofs.wake = lambda key: loop.wake("garbage", key)
+        reading = asyncio.get_running_loop().create_task(reports.run())
+        self.loop = loop
+        try:
+            loop.revisit()
+            loop.start()
+            self.at_work.set()
+            await self._lost.wait()
+        finally:
+            self.at_work.clear()
+            self.loop = None
+            loop.stop_looking()
+            reading.cancel()
+            proofs.close()
+            queue.forget_all()
+
+    def _informer(self, cache: Cache[Any]) -> Informer[Any]:
+        return Informer(
+            self._store,
+            cache,
+            self._clock,
+            self._luck,
+            self._changed,
+            on_back=self._store_is_back,
+        )
+
+    def _changed(self, changes: Sequence[Change]) -> None:
+        if self.loop is not None:
+            self.loop.changed(changes)
+            return
+        for change in changes:
+            self._watching.wakes(change)
+
+    def _store_is_back(self) -> None:
+        if self.loop is not None:
+            self.loop.store_is_back()

@@ -46,16 +46,9 @@ class Line:
         """How many stand before a place."""
         return bisect_left(self._places, place)
 
-    def names_before(self, place: Place) -> Iterator[str]:
-        """Who stands before a place, first to last."""
-        return (each.name for each in self._places[: self.before(place)])
-
     def names(self) -> Iterator[str]:
         """Who waits, first to last; the line must not change meanwhile."""
         return (each.name for each in self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
 
     def is_empty(self) -> bool:
         """Whether nobody waits, in order or not."""

@@ -41,6 +41,9 @@ class Key(NamedTuple):
         return f"{self.kind.lower()}/{place}{self.name}"
 
 
+_new = tuple.__new__
+
+
 class OwnerReference(Noun):
     """The resource this one exists for; it is collected when all its owners are gone."""
 
@@ -110,7 +113,9 @@ class Resource(Noun, tag_field="kind"):
     @property
     def key(self) -> Key:
         """Where the store keeps this resource."""
-        return Key(str(self.__struct_config__.tag), self.metadata.namespace, self.metadata.name)
+        metadata = self.metadata
+        # Asked so often that the detour through the named tuple's own constructor shows.
+        return _new(Key, (self.__struct_config__.tag, metadata.namespace, metadata.name))
 
     @property
     def version(self) -> int:
