@@ -56,7 +56,8 @@ class LaunchTask(Order):
 class StopTask(Order):
     """Have a runtime stop an attempt: SIGTERM, then SIGKILL after the grace."""
 
-    job: Job
+    #: None for an attempt whose Job is gone.
+    job: Job | None
     task: TaskId
     grace_s: float
 
@@ -64,7 +65,8 @@ class StopTask(Order):
 class ForgetTask(Order):
     """Let a runtime forget an attempt whose end is recorded."""
 
-    job: Job
+    #: None for an attempt whose Job is gone.
+    job: Job | None
     task: TaskId
 
 

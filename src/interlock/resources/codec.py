@@ -26,6 +26,8 @@ def decode_special(kind: type, value: Any) -> object:
             raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
         return parse_duration(value)
     if kind is IndexSet:
+        if not isinstance(value, str):
+            raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
         return IndexSet.parse(value)
     raise NotImplementedError(kind.__name__)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)")
-_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|d|h|m|s))+")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
+_WHOLE = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|d|h|m|s))+")
 
 EXPECTED = 'expected a duration such as "90s", "5m" or "1h30m"'
 
@@ -22,6 +23,7 @@ class Duration(timedelta):
         return self.text or format_duration(self)
 
 
+@lru_cache(maxsize=1024)
 def parse_duration(text: str) -> Duration:
     """Read a duration. Units come largest first, each at most once, to the millisecond.
 
@@ -30,7 +32,7 @@ def parse_duration(text: str) -> Duration:
     """
     if text == "0":
         text = "0s"
-    if not _WHOLE.fullmatch(text) or len(text) > 64:
+    if len(text) > 64 or not _WHOLE.fullmatch(text):
         raise ValueError(EXPECTED)
     parts = [(float(number), _UNITS[unit]) for number, unit in _PART.findall(text)]
     sizes = [size for _, size in parts]

@@ -104,7 +104,7 @@ class JobSpec(Noun):
     parallelism: Parallelism | None = None
     completion: Completion = Completion.ALL_SUCCESSFUL
     retries: Retries = Retries()
-    #: A task that was not started within this time counts as failed.
+    #: A task that was not started within this time counts as failed; 0s waits for ever.
     pending_timeout: Duration = Duration(minutes=15)
     #: A task that runs longer is stopped, and counts as failed.
     task_timeout: Duration | None = None

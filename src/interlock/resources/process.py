@@ -38,7 +38,7 @@ class ProcessSpec(Noun):
     env: dict[str, str] = {}
     #: Files of variables; `env` wins over them, and a later file over an earlier one.
     env_from: tuple[EnvFile, ...] = ()
-    #: Where the process starts; the server's data directory has a place for it by default.
+    #: Where the process starts; by default where the server was started.
     working_dir: str | None = None
     #: What the process reads on its standard input; nothing by default.
     stdin: str | None = None

@@ -1,0 +1,202 @@
+"""What a list shows of each resource: the columns of `kubectl get` and of our command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
+
+from interlock.resources.admission import Wait, WaitReason
+from interlock.resources.cluster import Lease, Namespace
+from interlock.resources.job import Job
+from interlock.resources.lock import Lock
+from interlock.resources.metadata import Resource
+from interlock.resources.transitions import ended_at, has_ended
+from interlock.resources.variables import task_count
+
+_R = TypeVar("_R", bound=Resource)
+
+#: In every list.
+ALWAYS = 0
+#: In a wide list only.
+WIDE = 1
+
+
+class Column(NamedTuple):
+    """One column of a list."""
+
+    name: str
+    #: As OpenAPI calls it: string, integer.
+    type: str
+    #: ALWAYS or WIDE.
+    priority: int
+    #: What stands in the column at some moment; the text is ready to be shown.
+    value: Callable[[Any, datetime], object]
+    description: str = ""
+
+
+def format_age(age: timedelta) -> str:
+    """A length of time in few characters, in kubectl's way: 90s, 12m, 3h5m, 4d, 2y30d.
+
+    The longer it is, the less its smallest part matters, and the less of it is shown.
+    """
+    seconds = int(age.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{max(seconds, 0)}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 365 * 2:
+        return f"{days}d"
+    years = days // 365
+    return _two(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+
+
+def columns_of(kind: str) -> tuple[Column, ...]:
+    """The columns of a kind, those of wide lists included, in their order."""
+    return _COLUMNS.get(kind, (_NAME, _AGE))
+
+
+def _moment(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+def _age(resource: Resource, now: datetime) -> str:
+    created = resource.metadata.creation_timestamp
+    return format_age(now - created) if created else "<unknown>"
+
+
+def _tasks(job: Job, _: datetime) -> str:
+    execution = job.status.execution
+    return f"{len(execution.succeeded)}/{execution.total or task_count(job.spec)}"
+
+
+def _phase(job: Job, _: datetime) -> str:
+    going = job.is_going and not has_ended(job)
+    return f"{job.status.phase.value} (deleting)" if going else job.status.phase.value
+
+
+def _waits_for(job: Job, now: datetime) -> str:
+    """What holds the Job back, in a few words; empty when nothing does."""
+    if has_ended(job):
+        return ""
+    status = job.status
+    if status.admission.waits:
+        first, more = status.admission.waits[0], len(status.admission.waits) - 1
+        return _wait(first, now) + (f" (+{more})" if more else "")
+    if status.execution.retrying:
+        soonest = min(wait.not_before for wait in status.execution.retrying)
+        return f"retry in {format_age(max(soonest - now, timedelta(0)))}"
+    return ""
+
+
+def _wait(wait: Wait, now: datetime) -> str:
+    match wait.reason:
+        case WaitReason.LOCK_TAKEN:
+            return f"lock {wait.key}"
+        case WaitReason.NOT_YET_DUE if wait.until is not None:
+            return f"start in {format_age(max(wait.until - now, timedelta(0)))}"
+        case WaitReason.SUSPENDED:
+            return "suspended"
+    return wait.reason.value
+
+
+def _exit(job: Job, _: datetime) -> str:
+    """How the newest attempt that is over ended: its exit code, or its signal."""
+    for task in reversed(job.status.execution.ended):
+        if task.exit_code is not None:
+            return str(task.exit_code)
+        if task.signal is not None:
+            return f"signal {task.signal}"
+    return ""
+
+
+def _plain(
+    name: str, of: Callable[[_R], object], description: str, *, wide: bool = False
+) -> Column:
+    """A column that does not depend on the time."""
+    return Column(name, "string", WIDE if wide else ALWAYS, lambda one, _: of(one), description)
+
+
+_NAME = _plain("Name", lambda resource: resource.metadata.name, "The name, within its namespace.")
+_AGE = Column("Age", "string", ALWAYS, _age, "Time since it was created.")
+
+
+def _job_locks(job: Job) -> str:
+    return ",".join(lock.key for lock in job.spec.locks)
+
+
+def _job_started(job: Job) -> str:
+    return _moment(job.status.execution.started_at)
+
+
+def _job_ended(job: Job) -> str:
+    return _moment(ended_at(job))
+
+
+def _job_title(job: Job) -> str:
+    return job.spec.title
+
+
+def _lock_key(lock: Lock) -> str:
+    return lock.spec.key
+
+
+def _lock_holders(lock: Lock) -> str:
+    return ",".join(holder.job for holder in lock.status.holders)
+
+
+def _lock_limit(lock: Lock) -> int:
+    return lock.status.limit
+
+
+def _lock_token(lock: Lock) -> int:
+    return lock.status.last_token
+
+
+def _namespace_status(namespace: Namespace) -> str:
+    return "Terminating" if namespace.is_going else namespace.status.phase
+
+
+def _lease_holder(lease: Lease) -> str:
+    return lease.spec.holder_identity
+
+
+_COLUMNS: dict[str, tuple[Column, ...]] = {
+    "Job": (
+        _NAME,
+        Column("Phase", "string", ALWAYS, _phase, "Where the Job is in its life."),
+        Column("Tasks", "string", ALWAYS, _tasks, "Tasks that succeeded, of all tasks."),
+        Column("Waits for", "string", ALWAYS, _waits_for, "What holds the Job back."),
+        _AGE,
+        _plain("Locks", _job_locks, "The locks the Job needs.", wide=True),
+        _plain("Started", _job_started, "When its first task was recorded.", wide=True),
+        _plain("Ended", _job_ended, "When it was over.", wide=True),
+        Column("Exit", "string", WIDE, _exit, "Exit code of the newest attempt that is over."),
+        _plain("Title", _job_title, "The owner's line for people.", wide=True),
+    ),
+    "Lock": (
+        _NAME,
+        _plain("Key", _lock_key, "The key that Jobs ask for."),
+        _plain("Holders", _lock_holders, "The Jobs that hold the lock."),
+        _plain("Limit", _lock_limit, "How many may hold it.")._replace(type="integer"),
+        _plain("Token", _lock_token, "The last fencing token.")._replace(type="integer"),
+        _AGE,
+    ),
+    "Namespace": (_NAME, _plain("Status", _namespace_status, "In use or on its way out."), _AGE),
+    "Lease": (_NAME, _plain("Holder", _lease_holder, "Who leads."), _AGE),
+}

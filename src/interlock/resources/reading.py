@@ -1,0 +1,240 @@
+"""The slow reading of plain data: finds everything that is wrong, where the decoder stops at once.
+
+It follows the type and never the data, so data that is deep, huge or strange costs no more than
+the fields it has. Null means "not given", as Kubernetes clients write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec import inspect as shape
+
+from interlock.resources.durations import EXPECTED, Duration, parse_duration
+from interlock.resources.indexes import IndexSet
+from interlock.resources.metadata import Metadata, Moment
+from interlock.resources.shapes import fields_of, plain, shape_of, struct_of
+from interlock.resources.suggestions import Findings, child, did_you_mean, nearest, shortened
+
+#: Fields of Kubernetes' metadata that this system does not keep.
+_DROPPED: dict[type[Struct], frozenset[str]] = {Metadata: frozenset({"managedFields", "selfLink"})}
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+class DoubledObject(dict[str, Any]):
+    """A JSON object in which some names came twice; the last value of each was kept."""
+
+    doubled: tuple[str, ...] = ()
+
+
+class Reader:
+    """Turns plain data of one kind into data that the decoder takes, noting what is wrong."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        #: What makes the data unreadable.
+        self.problems = Findings()
+        #: What can be left out: unknown fields, and fields given twice.
+        self.extras = Findings()
+
+    def read(self, data: object) -> Any:
+        """The data without nulls and extras; worth nothing when there are problems."""
+        if not isinstance(data, Mapping):
+            self._wrong("object", "an object", data)
+            return None
+        known = {name: value for name, value in data.items() if name != "kind"}
+        if isinstance(data, DoubledObject):
+            known = _like(data, known)
+        return self._struct(known, shape_of(self._kind).cls, "")
+
+    def _value(self, value: object, kind: shape.Type, path: str) -> Any:
+        kind = plain(kind)[0]
+        match kind:
+            case shape.StructType(cls=cls):
+                return self._struct(value, cls, path)
+            case shape.VarTupleType(item_type=item):
+                return self._list(value, item, path)
+            case shape.DictType(value_type=item):
+                return self._map(value, item, path)
+            case shape.EnumType(cls=cls):
+                return self._choice(value, [str(member.value) for member in cls], path)
+            case shape.CustomType(cls=cls):
+                return self._special(value, cls, path)
+            case shape.DateTimeType():
+                return self._moment(value, path)
+        return self._scalar(value, kind, path)
+
+    def _struct(self, value: object, cls: type[Struct], path: str) -> dict[str, Any] | None:
+        if not isinstance(value, Mapping):
+            self._wrong(path, "an object", value)
+            return None
+        fields = fields_of(cls)
+        self._note_doubled(value, path)
+        made: dict[str, Any] = {}
+        for name, given in value.items():
+            if name in fields:
+                if given is not None:
+                    made[name] = self._value(given, fields[name].type, child(path, name))
+            elif name not in _DROPPED.get(cls, ()):
+                self._unknown(path, name, given, cls)
+        for name, field in fields.items():
+            if field.required and value.get(name) is None:
+                self.problems.add(child(path, name), "is required")
+        return made
+
+    def _unknown(self, path: str, name: object, value: object, cls: type[Struct]) -> None:
+        if self.extras.is_full:
+            self.extras.add(path, "unknown field")
+            return
+        self.extras.add(child(path, name), "unknown field" + self._meant(path, name, cls), value)
+
+    def _meant(self, path: str, name: object, cls: type[Struct]) -> str:
+        """The field that was probably meant: one beside it, or one of that name elsewhere."""
+        text = shortened(str(name))
+        near = nearest(text, fields_of(cls))
+        if near is not None:
+            return f"; did you mean {child(path, near)}?"
+        places = _places(self._kind).get(text, ())
+        return f"; did you mean {places[0]}?" if places else ""
+
+    def _note_doubled(self, value: object, path: str) -> None:
+        for name in getattr(value, "doubled", ()):
+            self.extras.add(child(path, name), "given twice; the last one counts")
+
+    def _list(self, value: object, item: shape.Type, path: str) -> list[Any] | None:
+        if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+            self._wrong(path, "a list", value)
+            return None
+        return [self._value(one, item, f"{path}[{at}]") for at, one in enumerate(value)]
+
+    def _map(self, value: object, item: shape.Type, path: str) -> dict[str, Any] | None:
+        if not isinstance(value, Mapping):
+            self._wrong(path, "an object", value)
+            return None
+        self._note_doubled(value, path)
+        made: dict[str, Any] = {}
+        for name, given in value.items():
+            if not isinstance(name, str) or not _is_text(name):
+                self.problems.add(path, "expected names that are text", name)
+            elif given is not None:
+                made[name] = self._value(given, item, child(path, name))
+        return made
+
+    def _choice(self, value: object, known: list[str], path: str) -> object:
+        if not isinstance(value, str) or value not in known:
+            expected = f"expected one of {', '.join(known)}"
+            self.problems.add(path, expected + did_you_mean(value, known), value)
+        return value
+
+    def _special(self, value: object, cls: type, path: str) -> object:
+        expected = EXPECTED if cls is Duration else 'expected ranges such as "0-99,105"'
+        if not isinstance(value, str):
+            self.problems.add(path, expected, value)
+            return value
+        try:
+            _ = parse_duration(value) if cls is Duration else IndexSet.parse(value)
+        except ValueError as error:
+            self.problems.add(path, str(error), value)
+        return value
+
+    def _moment(self, value: object, path: str) -> object:
+        try:
+            if not isinstance(value, str):
+                raise ValueError
+            msgspec.convert(value, Moment)
+        except (ValueError, msgspec.ValidationError):
+            message = 'expected a moment with its zone, such as "2026-01-05T12:00:00Z"'
+            self.problems.add(path, message, value)
+        return value
+
+    def _scalar(self, value: object, kind: shape.Type, path: str) -> object:
+        match kind:
+            case shape.BoolType():
+                self._expect(isinstance(value, bool), path, "true or false", value)
+            case shape.StrType():
+                self._text(value, path)
+            case shape.IntType():
+                self._whole(value, path)
+            case shape.FloatType():
+                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                self._expect(is_number and abs(value) <= 1e300, path, "a number", value)  # type: ignore[arg-type]
+        return value
+
+    def _text(self, value: object, path: str) -> None:
+        if not isinstance(value, str):
+            self._wrong(path, "text", value)
+        elif not _is_text(value):
+            self.problems.add(path, "holds half of a character (a lone surrogate)", value)
+
+    def _whole(self, value: object, path: str) -> None:
+        if not isinstance(value, int) or isinstance(value, bool):
+            self._wrong(path, "a whole number", value)
+        elif value not in _INT64:
+            self.problems.add(path, "expected a whole number of at most 64 bits", value)
+
+    def _expect(self, holds: bool, path: str, expected: str, found: object) -> None:
+        if not holds:
+            self._wrong(path, expected, found)
+
+    def _wrong(self, path: str, expected: str, found: object) -> None:
+        self.problems.add(path, f"expected {expected}, found {_type_of(found)}", found)
+
+
+def _type_of(value: object) -> str:
+    if value is None:
+        return "null"
+    for types, name in _NAMES:
+        if isinstance(value, types):
+            return name
+    return shortened(type(value).__name__)
+
+
+_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "true or false"),
+    (str, "text"),
+    (int, "a whole number"),
+    (float, "a number"),
+    (Mapping, "an object"),
+    (Sequence, "a list"),
+)
+
+
+def _is_text(value: str) -> bool:
+    """Whether UTF-8 can hold it: half of a surrogate pair cannot be stored."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _like(data: DoubledObject, known: dict[str, Any]) -> DoubledObject:
+    made = DoubledObject(known)
+    made.doubled = data.doubled
+    return made
+
+
+@cache
+def _places(kind: str) -> dict[str, tuple[str, ...]]:
+    """Where in a kind's spec and metadata a field of some name is, nearest to the top first."""
+    found: dict[str, tuple[str, ...]] = {}
+    level = [("", shape_of(kind).cls)]
+    while level:
+        below: list[tuple[str, type[Struct]]] = []
+        for path, cls in level:
+            for name, field in fields_of(cls).items():
+                if not path and name == "status":
+                    continue
+                here = child(path, name)
+                found[name] = (*found.get(name, ()), here)
+                inner = struct_of(field.type)
+                if inner is not None:
+                    below.append((here, inner))
+        level = below
+    return found

@@ -1,0 +1,251 @@
+"""The door: what comes from outside becomes a resource here, or is refused with every reason.
+
+Good data takes the fast way, one pass of the decoder. Only data that the decoder refuses is read
+the slow way, which finds all problems at once. What every kind must keep to beyond its types is
+in `checks`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from interlock.resources.checks import MAX_OBJECT_BYTES, problems_of
+from interlock.resources.codec import decoder_for, encode, from_builtins
+from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.job import Job
+from interlock.resources.kinds import KINDS
+from interlock.resources.metadata import Resource
+from interlock.resources.suggestions import did_you_mean, shortened, shown
+
+#: A body beyond this is refused before it is read. It leaves room for white space.
+MAX_BODY_BYTES = 3 * MAX_OBJECT_BYTES
+
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_NINETEEN_DIGITS = b"0" * 19
+_DECODERS = {name: decoder_for(kind.type) for name, kind in KINDS.items()}
+_HEAD = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_REFUSALS = (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError, ValueError)
+
+
+class FieldValidation(StrEnum):
+    """What to do about unknown fields, and fields that are given twice."""
+
+    #: Refuse the object.
+    STRICT = "Strict"
+    #: Leave them out, and say so.
+    WARN = "Warn"
+    #: Leave them out.
+    IGNORE = "Ignore"
+
+
+def read_resource(
+    data: bytes | Mapping[str, Any],
+    kind: str | None = None,
+    *,
+    field_validation: FieldValidation = FieldValidation.STRICT,
+) -> tuple[Resource, tuple[str, ...]]:
+    """Read what came from outside, and check everything that can be checked without the store.
+
+    Gives the resource and the warnings. Without `kind` any known kind is taken.
+
+    Raises:
+        BadRequestError: The data is not JSON at all.
+        InvalidError: It is not a good resource; all problems are told.
+    """
+    if isinstance(data, bytes) and len(data) > MAX_BODY_BYTES:
+        raise BadRequestError(f"the body is larger than {MAX_BODY_BYTES} bytes")
+    warnings: tuple[str, ...] = ()
+    resource = _read_quickly(data, kind, field_validation)
+    if resource is None:
+        resource, warnings = _read_slowly(_plain(data), kind, field_validation)
+    resource = _in_utc(resource)
+    problems = problems_of(resource)
+    if problems:
+        raise InvalidError(resource.kind, resource.metadata.name, problems)
+    _check_size(data, resource)
+    return resource, warnings
+
+
+def _read_quickly(
+    data: bytes | Mapping[str, Any], kind: str | None, validation: FieldValidation
+) -> Resource | None:
+    """The resource; None when the slow way has to look at it."""
+    try:
+        if isinstance(data, Mapping):
+            return _convert(data, kind)
+        decoder = _DECODERS.get(kind or _kind_in(data))
+        if decoder is None or _has_long_number(data):
+            return None
+        resource: Resource = decoder.decode(data)
+        if validation is not FieldValidation.IGNORE:
+            _PAIRS.decode(str(data, "utf-8"))
+    except _REFUSALS:
+        return None
+    return resource
+
+
+def _convert(data: Mapping[str, Any], kind: str | None) -> Resource | None:
+    name = kind or data.get("kind")
+    if not isinstance(name, str) or name not in KINDS:
+        return None
+    resource: Resource = from_builtins(data, KINDS[name].type)
+    # Half a surrogate pair cannot be encoded, and goes the slow way.
+    return None if _has_long_number(encode(resource)) else resource
+
+
+def _has_long_number(data: bytes) -> bool:
+    """Whether some number may need more than 64 bits: the decoder takes it, nobody else does."""
+    return _NINETEEN_DIGITS in data.translate(_DIGITS)
+
+
+def _kind_in(data: bytes) -> str:
+    kind = _HEAD.decode(data).get("kind")
+    return msgspec.json.decode(kind, type=str) if kind is not None else ""
+
+
+def _read_slowly(
+    data: object, kind: str | None, validation: FieldValidation
+) -> tuple[Resource, tuple[str, ...]]:
+    # Reading types at run time is dear to import, and only bad data needs it.
+    from interlock.resources.reading import Reader
+
+    given = data.get("kind") if isinstance(data, Mapping) else None
+    name = _name_in(data)
+    kind = _agreed_kind(kind, given, name)
+    reader = Reader(kind)
+    made = reader.read(data)
+    problems = reader.problems.problems
+    if validation is FieldValidation.STRICT:
+        problems = (*reader.extras.problems, *problems)
+    if problems:
+        raise InvalidError(kind, name, problems + _further(made, kind, reader))
+    warnings = map(str, reader.extras.problems) if validation is FieldValidation.WARN else ()
+    return _finished(made, kind, name), tuple(warnings)
+
+
+def _agreed_kind(kind: str | None, given: object, name: str) -> str:
+    """The kind that is asked for and given; an object of another kind is refused."""
+    if given is None and kind is not None:
+        return kind
+    if isinstance(given, str) and given in KINDS and given == (kind or given):
+        return given
+    known = [kind] if kind else list(KINDS)
+    if given is None:
+        message = "is required"
+    else:
+        message = f"expected {' or '.join(known)}{did_you_mean(given, known)}"
+    raise InvalidError(kind or "object", name, [Problem("kind", message, shown(given))])
+
+
+def _further(made: object, kind: str, reader: Any) -> tuple[Problem, ...]:
+    """What else is wrong with an object whose only fault so far is unknown fields."""
+    if len(reader.problems):
+        return ()
+    try:
+        return problems_of(_in_utc(from_builtins(made, KINDS[kind].type)))
+    except (msgspec.ValidationError, InvalidError):
+        return ()
+
+
+def _finished(made: object, kind: str, name: str) -> Resource:
+    try:
+        resource: Resource = from_builtins(made, KINDS[kind].type)
+    except (msgspec.ValidationError, OverflowError, RecursionError) as error:
+        # The slow reading is meant to be at least as strict as the decoder; where it is not,
+        # the decoder has the last word.
+        message, _, place = str(error).partition(" - at `$.")
+        raise InvalidError(kind, name, [Problem(place.rstrip("`"), message)]) from error
+    return resource
+
+
+def _name_in(data: object) -> str:
+    metadata = data.get("metadata") if isinstance(data, Mapping) else None
+    if not isinstance(metadata, Mapping):
+        return ""
+    name = metadata.get("name") or metadata.get("generateName")
+    return shortened(name) if isinstance(name, str) else ""
+
+
+def _plain(data: bytes | Mapping[str, Any]) -> object:
+    """The data as dictionaries and lists.
+
+    Raises:
+        BadRequestError: It is not JSON.
+    """
+    if isinstance(data, Mapping):
+        return data
+    from interlock.resources.reading import DoubledObject
+
+    def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) == len(pairs):
+            return made
+        doubled = DoubledObject(made)
+        doubled.doubled = _doubled(pairs)
+        return doubled
+
+    try:
+        return json.loads(
+            str(data, "utf-8"), object_pairs_hook=object_of, parse_constant=_refuse_constant
+        )
+    except UnicodeDecodeError as error:
+        raise BadRequestError(f"the body is not UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno} column {error.colno}"
+        raise BadRequestError(f"the body is not JSON at {place}: {error.msg}") from error
+    except RecursionError as error:
+        raise BadRequestError("the body is nested too deeply") from error
+    except ValueError as error:
+        raise BadRequestError(f"the body is not JSON: {shortened(str(error))}") from error
+
+
+def _doubled(pairs: list[tuple[str, Any]]) -> tuple[str, ...]:
+    seen: set[str] = set()
+    twice = {name: None for name, _ in pairs if name in seen or seen.add(name)}  # type: ignore[func-returns-value]
+    return tuple(twice)
+
+
+def _refuse_constant(word: str) -> None:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _all_different(pairs: list[tuple[str, Any]]) -> None:
+    if len(pairs) > 1 and len(dict(pairs)) != len(pairs):
+        raise ValueError("a name is given twice")
+
+
+#: Reads JSON for nothing but to see that no object names a field twice.
+_PAIRS = json.JSONDecoder(object_pairs_hook=_all_different)
+
+
+def _in_utc(resource: Resource) -> Resource:
+    """Past the door every moment that people write is in UTC."""
+    if not isinstance(resource, Job):
+        return resource
+    spec, moved = resource.spec, {}
+    for name in ("kill_at", "start_after", "start_by"):
+        moment = getattr(spec, name)
+        if moment is not None and moment.tzinfo is not UTC:
+            try:
+                moved[name] = moment.astimezone(UTC)
+            except OverflowError as error:
+                path = {"kill_at": "killAt", "start_after": "startAfter", "start_by": "startBy"}
+                problem = Problem(f"spec.{path[name]}", "expected a moment after the year 1")
+                raise InvalidError("Job", resource.metadata.name, [problem]) from error
+    return replace(resource, spec=replace(spec, **moved)) if moved else resource
+
+
+def _check_size(data: bytes | Mapping[str, Any], resource: Resource) -> None:
+    if not isinstance(data, Mapping) and len(data) <= MAX_OBJECT_BYTES:
+        return
+    size = len(encode(resource))
+    if size > MAX_OBJECT_BYTES:
+        message = f"expected at most {MAX_OBJECT_BYTES} bytes, found {size}"
+        raise InvalidError(resource.kind, resource.metadata.name, [Problem("object", message)])

@@ -1,0 +1,245 @@
+"""Whatever comes to the door, it is taken or refused; it never breaks the door."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from interlock.resources.codec import encode, from_builtins
+from interlock.resources.errors import BadRequestError, InvalidError
+from interlock.resources.job import Job
+from interlock.resources.kinds import KINDS
+from interlock.resources.manifests import ManifestError, read_manifests
+from interlock.resources.reading import Reader
+from interlock.resources.suggestions import MAX_TOLD
+from interlock.resources.validation import FieldValidation, read_resource
+
+# Examples are drawn the same way on every run, and may take any time on a busy machine.
+STEADY = settings(
+    deadline=None, derandomize=True, max_examples=100, suppress_health_check=list(HealthCheck)
+)
+
+GOOD: dict[str, Any] = {
+    "apiVersion": "interlock.dev/v1alpha1",
+    "kind": "Job",
+    "metadata": {
+        "name": "a",
+        "labels": {"app": "x"},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "n", "uid": "u"}],
+    },
+    "spec": {
+        "process": {
+            "command": ["a", "${task.index}"],
+            "env": {"A": "b"},
+            "envFrom": [{"file": "f", "optional": True}],
+            "limits": {"memory": "1Gi", "nice": 3},
+        },
+        "parallelism": {"matrix": {"a": ["x", "y"]}},
+        "retries": {"limit": 3, "delay": "10s", "backoff": "Linear", "jitter": 0.5},
+        "killAt": "2026-01-05T12:00:00Z",
+        "locks": [{"key": "db", "limit": 2, "whenTaken": "Replace"}],
+        "args": {"a": "b"},
+    },
+    "status": {
+        "execution": {"succeeded": "0-3", "active": []},
+        "conditions": [
+            {
+                "type": "Complete",
+                "status": "True",
+                "reason": "r",
+                "lastTransitionTime": "2026-01-05T12:00:00Z",
+            }
+        ],
+    },
+}
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([1 << 63, 1 << 64, -(1 << 63) - 1, 10**40]),
+    st.floats(),
+    st.text(max_size=8),
+    st.text(st.characters(categories=["Cs", "Cc"]), max_size=3),
+    st.sampled_from(["5s", "Linear", "${job.x}", "${", "\0", "0-", "2026-01-05T12:00:00", "1e999"]),
+)
+NAMES = st.one_of(
+    st.text(max_size=6),
+    st.sampled_from(["spec", "process", "proces", "command", "kind", "metadata", "name", "status"]),
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(NAMES, inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+def places(data: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The way to every value inside."""
+    found = [here]
+    if isinstance(data, dict):
+        for name, value in data.items():
+            found += places(value, (*here, name))
+    elif isinstance(data, list):
+        for at, value in enumerate(data):
+            found += places(value, (*here, at))
+    return found
+
+
+def replaced(data: Any, way: tuple[Any, ...], value: Any) -> Any:
+    if not way:
+        return value
+    step, rest = way[0], way[1:]
+    if not isinstance(data, list):
+        known = data if isinstance(data, dict) else {}
+        return known | {step: replaced(known.get(step), rest, value)}
+    return [replaced(one, rest, value) if at == step else one for at, one in enumerate(data)]
+
+
+def at_way(data: Any, way: tuple[Any, ...]) -> Any:
+    for step in way:
+        data = data[step]
+    return data
+
+
+PLACES = places(GOOD)
+OBJECTS = [way for way in PLACES if isinstance(at_way(GOOD, way), dict)]
+#: A good body with something else in one place, and perhaps a field that should not be in another.
+NEARLY_GOOD = st.builds(
+    lambda change, way, name, value: replaced(replaced(GOOD, (*way, name), value), *change),
+    st.tuples(st.sampled_from(PLACES[1:]), JSON),
+    st.sampled_from(OBJECTS),
+    NAMES,
+    JSON,
+) | st.builds(replaced, st.just(GOOD), st.sampled_from(PLACES[1:]), JSON)
+
+
+def read(data: Any, validation: FieldValidation = FieldValidation.STRICT) -> Any:
+    """What the door gives; None when it refuses."""
+    try:
+        return read_resource(data, field_validation=validation)[0]
+    except BadRequestError:
+        return None
+    except InvalidError as refusal:
+        assert_told_well(refusal)
+        return None
+
+
+def assert_told_well(refusal: InvalidError) -> None:
+    assert 0 < len(refusal.problems) <= 3 * (MAX_TOLD + 1)
+    for problem in refusal.problems:
+        assert problem.message
+        assert len(str(problem.found)) <= 60
+        # What is told can be sent on: it is JSON.
+        assert msgspec.json.encode(problem)
+
+
+def assert_stored_as_read(resource: Any) -> None:
+    """What was taken can be written, and reads the same again."""
+    assert read(encode(resource)) == resource
+
+
+@STEADY
+@given(st.binary(max_size=80))
+def test_any_bytes(data: bytes) -> None:
+    read(data)
+
+
+@STEADY
+@given(JSON, st.sampled_from(FieldValidation))
+def test_any_data(data: Any, validation: FieldValidation) -> None:
+    read(json.dumps(data).encode(), validation)
+    if isinstance(data, dict):
+        read(data, validation)
+
+
+@STEADY
+@given(NEARLY_GOOD, st.sampled_from(FieldValidation))
+def test_nearly_good_objects(data: Any, validation: FieldValidation) -> None:
+    for given_as in (data, json.dumps(data).encode()):
+        resource = read(given_as, validation)
+        if resource is not None:
+            assert_stored_as_read(resource)
+
+
+@STEADY
+@given(NEARLY_GOOD)
+def test_the_slow_reading_agrees_with_the_decoder(data: dict[str, Any]) -> None:
+    """What the decoder takes has no problems, and what has no problems the decoder takes."""
+    if data.get("kind") != "Job":
+        return
+    reader = Reader("Job")
+    made = reader.read(data)
+    problems = [problem for problem in reader.problems.problems if "64 bits" not in problem.message]
+    if not len(reader.problems):
+        from_builtins(made, Job)
+    if (problems or len(reader.extras)) and not has_no_json(data):
+        with pytest.raises((msgspec.MsgspecError, UnicodeError)):
+            encode(from_builtins(data, Job))
+
+
+def has_no_json(data: Any) -> bool:
+    """Whether some number in it is one that JSON cannot write."""
+    return "nan" in str(data) or "inf" in str(data)
+
+
+@STEADY
+@given(st.lists(st.tuples(st.sampled_from(PLACES[1:]), st.none()), max_size=4))
+def test_null_is_the_same_as_nothing(nulls: list[tuple[tuple[Any, ...], None]]) -> None:
+    """Nulls never make a good object unreadable, unless in a list or where something is needed."""
+    with_nulls: Any = GOOD
+    for way, _ in nulls:
+        if len(way) > 1 and isinstance(way[-1], str):
+            try:
+                with_nulls = replaced(with_nulls, way, None)
+            except (AttributeError, TypeError):
+                continue
+    read(with_nulls)
+
+
+@STEADY
+@given(st.one_of(st.text(max_size=60), st.text("{}[]:,-&*<?|>!%@`\"'# \n\tab1~.", max_size=60)))
+def test_any_file(text: str) -> None:
+    try:
+        documents = read_manifests(text)
+    except ManifestError:
+        return
+    for document in documents:
+        read(document.data)
+
+
+@STEADY
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.one_of(
+                st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.text(max_size=9)
+            ),
+            lambda inner: st.one_of(
+                st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+            ),
+            max_leaves=8,
+        ),
+        max_size=4,
+    )
+)
+def test_json_files_read_as_json(data: dict[str, Any]) -> None:
+    (document,) = read_manifests(json.dumps(data))
+    extra = (
+        {"apiVersion": document.data["apiVersion"]}
+        if "apiVersion" not in data and isinstance(data.get("kind"), str)
+        else {}
+    )
+
+    assert document.data == data | extra
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_nothing_but_a_kind_is_refused_or_read(kind: str) -> None:
+    read({"kind": kind})
