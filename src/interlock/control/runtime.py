@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from interlock.resources.errors import UnavailableError
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 
 Listener = Callable[[Sequence[TaskReport]], None]
@@ -18,6 +19,10 @@ class TaskStop(Struct, frozen=True):
     task: TaskId
     #: From SIGTERM to SIGKILL. A second stop may shorten what is left, never lengthen it.
     grace_s: float
+
+
+class RuntimeUnavailableError(UnavailableError):
+    """It was the runtime, not the store, that could not be reached."""
 
 
 class Runtime(Protocol):

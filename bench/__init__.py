@@ -1,0 +1,1 @@
+"""Measurements, each beside what could be had without this project. `make bench` runs all."""

@@ -1,0 +1,198 @@
+"""All that the keeper knows durably: the journal's records applied one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from interlock.resources.tasks import ReportState, TaskId, TaskReport
+from interlock.runtimes.keeper.records import (
+    Booted,
+    Entry,
+    Forgot,
+    Founded,
+    Intended,
+    MainEnded,
+    Over,
+    Record,
+    Spawning,
+    Started,
+    StopAsked,
+    TookOver,
+)
+
+#: How many tasks of forgotten attempts are remembered, so that none is started again.
+KEPT_FORGOTTEN = 100_000
+_OPEN = (ReportState.ACCEPTED, ReportState.RUNNING)
+
+
+class Ledger:
+    """The attempts by their identity and by their serial number."""
+
+    def __init__(self) -> None:
+        self.base = 0
+        self.next_serial = 0
+        self.boot_id = ""
+        self.term = 0
+        self.working_dir = "/"
+        self.env: dict[str, str] = {}
+        self.entries: dict[TaskId, Entry] = {}
+        self.by_serial: dict[int, Entry] = {}
+        #: Attempts that are not over.
+        self.open: dict[int, Entry] = {}
+        #: The highest attempt that was forgotten, per Job and task, oldest first.
+        self.forgotten: dict[tuple[str, int], int] = {}
+
+    def is_settled(self, task: TaskId) -> bool:
+        """Whether a launch of this attempt would change nothing."""
+        return task in self.entries
+
+    def was_forgotten(self, task: TaskId) -> bool:
+        """Whether this attempt, or a later one of its task, was over and dropped."""
+        return task.attempt <= self.forgotten.get((task.job_uid, task.task), -1)
+
+    def apply(self, record: Record | Entry) -> None:
+        """Take in one more fact. The same facts in the same order give the same ledger."""
+        match record:
+            case Founded(base, next_serial):
+                self.base = base
+                self.next_serial = max(self.next_serial, next_serial)
+            case Booted(boot_id):
+                self.boot_id = boot_id
+            case TookOver(term, working_dir, env):
+                self.term, self.working_dir, self.env = term, working_dir, env
+            case Intended():
+                self._intend(record)
+            case Spawning(serials):
+                for serial in serials:
+                    if serial in self.open:
+                        self.open[serial].spawning = True
+            case Started() | MainEnded() | Over():
+                entry = self.by_serial.get(record.serial)
+                if entry is not None and entry.serial in self.open:
+                    self._move(entry, record)
+            case StopAsked():
+                self._stop(record)
+            case Forgot(tasks):
+                for task in tasks:
+                    self._forget(task)
+            case Entry():
+                self._add(record)
+            case _:
+                assert_never(record)
+
+    def snapshot(self) -> Iterator[Record | Entry]:
+        """Records that make a ledger like this one."""
+        yield Founded(self.base, self.next_serial)
+        yield Booted(self.boot_id)
+        yield TookOver(self.term, self.working_dir, self.env)
+        if self.forgotten:
+            known = tuple(TaskId(job, task, n) for (job, task), n in self.forgotten.items())
+            yield Forgot(known)
+        yield from self.entries.values()
+
+    def reports(self) -> tuple[TaskReport, ...]:
+        """Everything that is known of every attempt."""
+        return tuple(map(report_of, self.entries.values()))
+
+    def _intend(self, record: Intended) -> None:
+        for serial, order in enumerate(record.orders, record.first_serial):
+            if order.id in self.entries:
+                continue
+            entry = Entry(
+                task=order.id,
+                serial=serial,
+                namespace=order.namespace,
+                job=order.job,
+                state=ReportState.ACCEPTED,
+                order=order,
+            )
+            if self.was_forgotten(order.id):
+                entry.state, entry.order = ReportState.ENDED, None
+                entry.message = "this attempt was over and forgotten; it is not started again"
+            self._add(entry)
+        self.next_serial = max(self.next_serial, record.first_serial + len(record.orders))
+
+    def _move(self, entry: Entry, record: Started | MainEnded | Over) -> None:
+        match record:
+            case Started(_, pid, ticks, at):
+                entry.state, entry.spawning = ReportState.RUNNING, True
+                entry.pid, entry.ticks, entry.started_at = pid, ticks, at
+                entry.order = None
+            case MainEnded(_, exit_code, signal):
+                entry.main_ended = True
+                entry.exit_code, entry.signal = exit_code, signal
+            case Over(_, state, at, exit_code, signal, message):
+                entry.state, entry.ended_at, entry.order = state, at, None
+                entry.exit_code, entry.signal, entry.message = exit_code, signal, message
+                del self.open[entry.serial]
+
+    def _stop(self, record: StopAsked) -> None:
+        entry = self.entries.get(record.task)
+        if entry is None:
+            self._add(self._tombstone(record))
+        elif entry.serial in self.open:
+            left = record.grace_s if entry.grace_s is None else min(entry.grace_s, record.grace_s)
+            entry.grace_s = left
+            if not entry.spawning:
+                message = "it was stopped before it was started"
+                self._move(
+                    entry,
+                    Over(entry.serial, ReportState.NOT_STARTED, record.at, None, None, message),
+                )
+
+    def _tombstone(self, record: StopAsked) -> Entry:
+        over = self.was_forgotten(record.task)
+        return Entry(
+            task=record.task,
+            serial=record.serial,
+            namespace="",
+            job="",
+            state=ReportState.ENDED if over else ReportState.NOT_STARTED,
+            grace_s=0.0,
+            ended_at=record.at,
+            message="this attempt was over and forgotten"
+            if over
+            else "it was stopped before it was launched, and is never started",
+        )
+
+    def _add(self, entry: Entry) -> None:
+        self.entries[entry.task] = entry
+        self.by_serial[entry.serial] = entry
+        self.next_serial = max(self.next_serial, entry.serial + 1)
+        if entry.state in _OPEN:
+            self.open[entry.serial] = entry
+
+    def _forget(self, task: TaskId) -> None:
+        entry = self.entries.get(task)
+        if entry is not None:
+            if entry.serial in self.open:
+                return
+            del self.entries[task]
+            del self.by_serial[entry.serial]
+        key = (task.job_uid, task.task)
+        highest = max(task.attempt, self.forgotten.pop(key, -1))
+        self.forgotten[key] = highest
+        if len(self.forgotten) > KEPT_FORGOTTEN:
+            del self.forgotten[next(iter(self.forgotten))]
+
+
+def report_of(entry: Entry) -> TaskReport:
+    """What is told of an attempt."""
+    over = entry.state not in _OPEN
+    return TaskReport(
+        job_uid=entry.task.job_uid,
+        index=entry.task.task,
+        attempt=entry.task.attempt,
+        namespace=entry.namespace,
+        job=entry.job,
+        state=entry.state,
+        started_at=entry.started_at,
+        ended_at=entry.ended_at,
+        pid=entry.pid,
+        # A code is told once nothing is left of the attempt, its children included.
+        exit_code=entry.exit_code if over else None,
+        signal=entry.signal if over else None,
+        stopped=entry.grace_s is not None,
+        message=entry.message,
+    )

@@ -1,0 +1,69 @@
+"""Becoming the keeper of a data directory: one per directory, apart from whoever started it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import traceback
+from pathlib import Path
+
+from interlock.runtimes.keeper import kernel
+from interlock.runtimes.keeper.loop import LINGER_S, Keeper
+from interlock.runtimes.keeper.wire import KEEPER_LOG_NAME, LOCK_NAME
+
+
+def main(data_dir: str, linger_s: float = LINGER_S) -> int:
+    """Start a keeper unless there is one; return when its socket takes connections.
+
+    The keeper itself is a grandchild of the caller: nobody has to reap it, and no signal
+    to the server's group or terminal reaches it.
+    """
+    place = Path(data_dir).resolve()
+    lock = os.open(place / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return 0
+    # The number of the keeper before this one: whoever reads it must not take it for ours.
+    os.ftruncate(lock, 0)
+    ready, tell = os.pipe2(os.O_CLOEXEC)
+    if os.fork() == 0:
+        os.close(ready)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        os._exit(_serve(place, linger_s, tell))
+    os.close(tell)
+    told = os.read(ready, 65536).decode()
+    if told == "ready":
+        return 0
+    sys.stderr.write(told or "the keeper ended before it was ready\n")
+    return 1
+
+
+def _serve(place: Path, linger_s: float, tell: int) -> int:
+    try:
+        os.setsid()
+        os.umask(0o077)
+        _redirect(place / KEEPER_LOG_NAME)
+        kernel.become_subreaper()
+        keeper = Keeper(place, linger_s)
+        os.write(tell, b"ready")
+        os.close(tell)
+        tell = -1
+        keeper.run()
+    except BaseException as error:
+        if tell >= 0:
+            os.write(tell, f"the keeper cannot start: {error}\n".encode())
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _redirect(log: Path) -> None:
+    nothing = os.open("/dev/null", os.O_RDONLY)
+    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(nothing, 0)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    os.close(nothing)
+    os.close(said)
