@@ -1,0 +1,138 @@
+"""What a decision about a running Job consists of: its actions in order, and the next look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from interlock.execution.folding import Folded
+from interlock.execution.leftovers import clear_away, must_tell, past_reports, repeat_at
+from interlock.execution.orders import order_of
+from interlock.execution.stopping import Stops, moments
+from interlock.execution.view import ExecutionView
+from interlock.execution.wording import FORGET, ends, starts, states, stops
+from interlock.resources.actions import (
+    Action,
+    Decision,
+    ForgetTask,
+    LaunchTask,
+    RecordExecution,
+    StopTask,
+)
+from interlock.resources.job import Job
+from interlock.resources.tasks import ExecutionStatus, TaskId, TaskState, TaskStatus
+
+#: While the runtime has not told all it knows, look again after this time.
+_UNTIL_COMPLETE = timedelta(seconds=1)
+
+
+def compose(
+    view: ExecutionView,
+    job: Job,
+    folded: Folded,
+    execution: ExecutionStatus,
+    halted: Stops,
+    launches: tuple[LaunchTask, ...],
+    now: datetime,
+) -> Decision:
+    """Put the actions in their order, around the one write.
+
+    Less time to stop is told before it is recorded: were it lost in between, the status would
+    claim that it was told. Everything else comes after the write that allows it.
+    """
+    recorded = job.status.execution
+    actions: list[Action] = [_stop(job, task) for task in halted.shorter]
+    quiet_until = _quiet_until(view, folded, execution, now)
+    if execution is not recorded and quiet_until is None:
+        actions.append(RecordExecution(job, execution))
+    actions.extend(_stop(job, task) for task in halted.new)
+    actions.extend(launches)
+    known = execution.active[: len(folded.active)]
+    if known:
+        actions.extend(_repeated(view, job, known, halted, now))
+    if len(view.reports) > len(known):
+        actions.extend(clear_away(view, job, past_reports(view, recorded), now))
+    wake_at = next_look(view, job, execution, now)
+    if quiet_until is not None and (wake_at is None or quiet_until < wake_at):
+        wake_at = quiet_until
+    reason = _reason(folded, halted, launches, actions) if actions else ""
+    return Decision(tuple(actions), wake_at, reason)
+
+
+def _quiet_until(
+    view: ExecutionView, folded: Folded, execution: ExecutionStatus, now: datetime
+) -> datetime | None:
+    """Until when it is not worth a write that tasks were seen to run, if that is all there is."""
+    since = folded.running_since
+    if since is None or not view.patience or execution.active is not folded.active:
+        return None
+    return since + view.patience if since <= now < since + view.patience else None
+
+
+def _stop(job: Job, task: TaskStatus) -> StopTask:
+    grace = task.stop_grace if task.stop_grace is not None else job.spec.grace_period
+    return StopTask(job, _id(job, task), grace.total_seconds())
+
+
+def _id(job: Job, task: TaskStatus) -> TaskId:
+    return TaskId(job.metadata.uid, task.index, task.attempt)
+
+
+def _repeated(
+    view: ExecutionView,
+    job: Job,
+    known: tuple[TaskStatus, ...],
+    halted: Stops,
+    now: datetime,
+) -> Iterator[Action]:
+    """Give orders again that a crash may have swallowed: each may be given any number of times."""
+    given = {task.index for task in halted.new + halted.shorter}
+    for task in known:
+        report = view.reports.get((task.index, task.attempt))
+        if task.stop_cause is not None:
+            if task.index not in given and must_tell(view, _id(job, task), report, now):
+                yield _stop(job, task)
+        elif report is None and view.reports_complete and task.state is TaskState.STARTING:
+            yield LaunchTask(job, order_of(job, task.index, task.attempt))
+
+
+def next_look(
+    view: ExecutionView, job: Job, execution: ExecutionStatus, now: datetime
+) -> datetime | None:
+    """The earliest moment at which time alone makes a difference."""
+    first = earliest(moments(job, execution), now)
+    for task in execution.active:
+        report = view.reports.get((task.index, task.attempt))
+        if task.stop_cause is not None and task.state is not TaskState.UNKNOWN:
+            again = repeat_at(view, _id(job, task), report, now)
+        elif report is None and not view.reports_complete:
+            again = now + _UNTIL_COMPLETE
+        else:
+            continue
+        if again is not None and (first is None or again < first):
+            first = again
+    return first
+
+
+def earliest(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
+    """The first of these moments that is still to come."""
+    return min((moment for moment in moments if moment is not None and moment > now), default=None)
+
+
+def _reason(
+    folded: Folded, halted: Stops, launches: tuple[LaunchTask, ...], actions: list[Action]
+) -> str:
+    told = []
+    if folded.over:
+        told.append(ends(folded.over))
+    if halted.new:
+        told.append(stops(halted.new))
+    if halted.shorter:
+        told.append("less time to stop")
+    if launches:
+        told.append(starts([launch.task for launch in launches]))
+    if not told and isinstance(actions[0], RecordExecution):
+        told.append(states(folded.active))
+    if not told and all(isinstance(action, ForgetTask) for action in actions):
+        told.append(FORGET)
+    return "; ".join(told) or "repeat orders that may have been lost"

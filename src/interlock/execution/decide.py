@@ -1,0 +1,260 @@
+"""What a Job does next: start, retry, stop, end, go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from interlock.execution.composing import compose, earliest, next_look
+from interlock.execution.folding import Folded, fold, with_ends, written_off
+from interlock.execution.launching import choose, with_attempts
+from interlock.execution.leftovers import clear_away, may_run, past_reports, repeat_at
+from interlock.execution.orders import order_of
+from interlock.execution.stopping import (
+    Settled,
+    Stops,
+    ended,
+    halt,
+    outcome_of,
+    settled_by,
+    stopping,
+)
+from interlock.execution.view import ExecutionView
+from interlock.execution.wording import FORGET, ends, outcome
+from interlock.resources.actions import (
+    Action,
+    AddFinalizer,
+    Decision,
+    DeleteResource,
+    LaunchTask,
+    RecordExecution,
+    RemoveFinalizer,
+)
+from interlock.resources.admission import AdmissionPhase
+from interlock.resources.indexes import IndexSet
+from interlock.resources.job import JOB_FINALIZER, RELEASE_ANNOTATION, Job
+from interlock.resources.tasks import (
+    EndedTask,
+    ExecutionReason,
+    ExecutionStatus,
+    TaskReport,
+    TaskState,
+)
+from interlock.resources.transitions import ended_at, has_ended
+from interlock.resources.variables import UnknownVariableError, task_count
+
+_GONE = "clear away what is left of a Job that is gone"
+
+
+class Plan(NamedTuple):
+    """A decision, and what the room on this machine needs to know of it."""
+
+    decision: Decision
+    #: How many attempts the Job has under way once the decision is carried out.
+    active: int = 0
+    #: Whether more would start if there were room on the machine.
+    starved: bool = False
+
+
+def decide(view: ExecutionView, now: datetime) -> Decision:
+    """Decide what the Job does next."""
+    return plan(view, now).decision
+
+
+def plan(view: ExecutionView, now: datetime) -> Plan:
+    """Decide what the Job does next.
+
+    Nothing happens before admission. What the reports say is taken in first, then the outcome
+    is settled, then tasks are stopped, and only a Job that goes on starts further ones. An
+    attempt is recorded before it is launched, by the action before it.
+    """
+    job = view.job
+    if job is None:
+        return _with_strays(view, Plan(Decision()), now)
+    if has_ended(job):
+        found = Plan(_rest(view, job, now))
+    elif job.status.admission.phase is AdmissionPhase.ADMITTED:
+        found = _advance(view, job, now)
+    else:
+        found = Plan(Decision())
+    return _with_strays(view, found, now) if view.strays else found
+
+
+def _with_strays(view: ExecutionView, found: Plan, now: datetime) -> Plan:
+    """Add what is to be done about reports of older Jobs of the same name."""
+    cleared = tuple(clear_away(view, None, view.strays, now))
+    again_at = _repeat_of(view, view.strays, now)
+    decision = found.decision
+    merged = Decision(
+        decision.actions + cleared,
+        earliest((decision.wake_at, again_at), now),
+        decision.reason or (_GONE if cleared else ""),
+    )
+    return found._replace(decision=merged)
+
+
+# A Job that is over
+
+
+def _rest(view: ExecutionView, job: Job, now: datetime) -> Decision:
+    """Have the runtime forget, then let the object go when it is wanted gone or has had its time.
+
+    The object stays while anything of it is known to run, even if its status says otherwise.
+    """
+    cleared: tuple[Action, ...] = ()
+    if view.reports:
+        past = past_reports(view, job.status.execution)
+        cleared = tuple(clear_away(view, job, past, now))
+        if any(map(may_run, past)):
+            why = "stop what must not run any more" if cleared else ""
+            return Decision(cleared, _repeat_of(view, past, now), why)
+    reason = FORGET if cleared else ""
+    if job.is_going:
+        if JOB_FINALIZER not in job.metadata.finalizers:
+            return Decision(cleared, None, reason)
+        let_go = RemoveFinalizer(job, JOB_FINALIZER)
+        return Decision((*cleared, let_go), None, "nothing of the Job runs: it may go")
+    ttl, over_at = job.spec.ttl_after_finished, ended_at(job)
+    if ttl is None or over_at is None:
+        return Decision(cleared, None, reason)
+    if over_at + ttl > now:
+        return Decision(cleared, over_at + ttl, reason)
+    return Decision((*cleared, DeleteResource(job)), None, f"ended more than {ttl} ago")
+
+
+def _repeat_of(
+    view: ExecutionView, reports: Iterable[TaskReport], now: datetime
+) -> datetime | None:
+    return earliest((repeat_at(view, report.id, report, now) for report in reports), now)
+
+
+# A Job that is under way
+
+
+def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
+    recorded = job.status.execution
+    folded = fold(recorded.active, view.reports, view.reports_complete, now)
+    folded, released = _release(job, folded, now)
+    observed = recorded
+    if folded.news or folded.over:
+        observed = with_ends(job, recorded, folded.active, folded.over, now)
+    execution = _settle(job, observed, folded.over, released, now)
+    if execution.result is not None:
+        return _end(job, execution, folded.over)
+    halted = halt(job, execution, now)
+    if halted.new or halted.shorter:
+        execution = replace(execution, active=halted.active)
+    if execution.stopping_for is None and not job.spec.suspend:
+        return _launch(view, job, folded, execution, halted, now)
+    return Plan(compose(view, job, folded, execution, halted, (), now), len(execution.active))
+
+
+def _release(job: Job, folded: Folded, now: datetime) -> tuple[Folded, str | None]:
+    """Write off what is Unknown once a person has said that it is gone."""
+    reason = job.metadata.annotations.get(RELEASE_ANNOTATION)
+    if reason is None:
+        return folded, None
+    lost = tuple(task for task in folded.active if task.state is TaskState.UNKNOWN)
+    if not lost:
+        return folded, None
+    still = tuple(task for task in folded.active if task.state is not TaskState.UNKNOWN)
+    over = folded.over + tuple(written_off(task, reason, now) for task in lost)
+    return Folded(still, over, news=True), reason or "a person wrote off its tasks"
+
+
+def _settle(
+    job: Job,
+    execution: ExecutionStatus,
+    over: tuple[EndedTask, ...],
+    released: str | None,
+    now: datetime,
+) -> ExecutionStatus:
+    """End the Job, or have it stop, once its outcome is settled. The first reason stays."""
+    if released is not None:
+        execution = stopping(execution, Settled(ExecutionReason.RELEASED, released), now)
+    if execution.stopping_for is not None:
+        if execution.active:
+            return execution
+        return ended(execution, outcome_of(job, execution), now)
+    settled = settled_by(job, execution, over, now)
+    if settled is None:
+        return execution
+    return (stopping if execution.active else ended)(execution, settled, now)
+
+
+def _end(job: Job, execution: ExecutionStatus, over: tuple[EndedTask, ...]) -> Plan:
+    """Record the end. What the runtime may forget, and the object itself, wait for that write."""
+    assert execution.result is not None, f"{job.key}: not ended"
+    reason = outcome(execution.result, execution.message)
+    if over and execution.reason is not ExecutionReason.TASK_FAILED:
+        reason = f"{ends(over)}; {reason}"
+    ttl = job.spec.ttl_after_finished
+    wake_at = None if ttl is None or execution.ended_at is None else execution.ended_at + ttl
+    return Plan(Decision((RecordExecution(job, execution),), wake_at, reason))
+
+
+def _launch(
+    view: ExecutionView,
+    job: Job,
+    folded: Folded,
+    execution: ExecutionStatus,
+    halted: Stops,
+    now: datetime,
+) -> Plan:
+    """Start what may start, in the same write that records everything else."""
+    if execution.total == 0:
+        total = task_count(job.spec)
+        if total == 0 or job.spec.noop is not None:
+            return _end(job, _without_process(execution, total, now), ())
+        execution = replace(execution, total=total)
+    # What ended since the last write has made room.
+    room = view.room + len(job.status.execution.active) - len(execution.active)
+    chosen = choose(job, execution, room, now)
+    if not chosen.attempts:
+        if execution.started_at is None:
+            return Plan(Decision(wake_at=next_look(view, job, execution, now)), 0, chosen.starved)
+        decision = compose(view, job, folded, execution, halted, (), now)
+        return Plan(decision, len(execution.active), chosen.starved)
+    if JOB_FINALIZER not in job.metadata.finalizers:
+        add = AddFinalizer(job, JOB_FINALIZER)
+        held = Decision((add,), None, "hold the object until its tasks are gone")
+        return Plan(held, len(job.status.execution.active), chosen.starved)
+    try:
+        launches = tuple(LaunchTask(job, order_of(job, *attempt)) for attempt in chosen.attempts)
+    except UnknownVariableError as error:
+        return _give_up(view, job, folded, execution, halted, str(error), now)
+    execution = with_attempts(job, execution, chosen.attempts, now)
+    decision = compose(view, job, folded, execution, halted, launches, now)
+    return Plan(decision, len(execution.active), chosen.starved)
+
+
+def _without_process(execution: ExecutionStatus, total: int, now: datetime) -> ExecutionStatus:
+    """A Job with nothing to run is over as soon as it may start."""
+    if total == 0:
+        return ended(execution, Settled(ExecutionReason.TASK_FAILED, "the Job has no task"), now)
+    done = IndexSet.parse(f"0-{total - 1}")
+    begun = replace(execution, total=total, started_at=now, succeeded=done)
+    return ended(begun, Settled(ExecutionReason.COMPLETED), now)
+
+
+def _give_up(
+    view: ExecutionView,
+    job: Job,
+    folded: Folded,
+    execution: ExecutionStatus,
+    halted: Stops,
+    problem: str,
+    now: datetime,
+) -> Plan:
+    """Fail a Job whose tasks cannot even be described: trying again would not help."""
+    settled = Settled(ExecutionReason.TASK_FAILED, f"its tasks cannot be started: {problem}")
+    if not execution.active:
+        return _end(job, ended(execution, settled, now), folded.over)
+    execution = stopping(execution, settled, now)
+    rest = halt(job, execution, now)
+    halted = Stops(rest.active, halted.new + rest.new, halted.shorter + rest.shorter)
+    execution = replace(execution, active=rest.active)
+    return Plan(compose(view, job, folded, execution, halted, (), now), len(execution.active))

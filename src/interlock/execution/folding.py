@@ -1,0 +1,201 @@
+"""What the reports make of the attempts in a Job's status.
+
+Stamps are sticky: what was once seen to run did run, whatever is said later. A report that is
+missing proves nothing while the runtime has not told all it knows.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from interlock.execution.retrying import counts_as_failed, delay_before, may_retry
+from interlock.execution.view import JobReports
+from interlock.resources.job import Job
+from interlock.resources.tasks import (
+    KEPT_ENDED,
+    EndedTask,
+    ExecutionStatus,
+    ReportState,
+    RetryWait,
+    StopCause,
+    TaskReport,
+    TaskResult,
+    TaskState,
+    TaskStatus,
+)
+
+_NOT_KNOWN = "the runtime knows nothing of this task, which was seen to run"
+_NEVER_RAN = "the runtime says that this task never started, but it was seen to run"
+_NOT_SEEN = "nobody saw this task end"
+_NO_CODE = "ended without an exit code, as when the machine restarts"
+
+
+class Folded(NamedTuple):
+    """What the reports made of the active attempts."""
+
+    active: tuple[TaskStatus, ...]
+    over: tuple[EndedTask, ...] = ()
+    #: Whether an attempt that is still active is not as it was recorded.
+    news: bool = False
+    #: The earliest start among attempts that are new to run, when that is all the news there is.
+    running_since: datetime | None = None
+
+
+def fold(
+    active: tuple[TaskStatus, ...], reports: JobReports, complete: bool, now: datetime
+) -> Folded:
+    """Hold each active attempt against what the runtime says of it."""
+    still: list[TaskStatus] = []
+    over: list[EndedTask] = []
+    starts: list[datetime] = []
+    news = 0
+    for task in active:
+        seen = observe(task, reports.get((task.index, task.attempt)), complete, now)
+        if isinstance(seen, EndedTask):
+            over.append(seen)
+            continue
+        still.append(seen)
+        if seen is not task:
+            news += 1
+            if seen.state is TaskState.RUNNING and task.state is TaskState.STARTING:
+                starts.append(seen.started_at or now)
+    if not news and not over:
+        return Folded(active)
+    calm = not over and len(starts) == news
+    return Folded(tuple(still), tuple(over), news > 0, min(starts) if calm else None)
+
+
+def observe(
+    task: TaskStatus, report: TaskReport | None, complete: bool, now: datetime
+) -> TaskStatus | EndedTask:
+    """An attempt after what was said of it; the very same object when nothing is new."""
+    if report is None:
+        seen_to_run = complete and task.started_at is not None
+        return _unknown(task, task.started_at, task.message or _NOT_KNOWN) if seen_to_run else task
+    state = report.state
+    if state is ReportState.RUNNING:
+        return _running(task, report, now)
+    if state is ReportState.ENDED:
+        return _over(task, report, now)
+    if state is ReportState.UNKNOWN:
+        return _unknown(task, task.started_at or report.started_at, report.message or _NOT_SEEN)
+    if task.started_at is not None:
+        # Taking this for the end would free the locks of a process that may still run.
+        return _unknown(task, task.started_at, _NEVER_RAN)
+    if state is ReportState.NOT_STARTED:
+        return _over(task, report, now)
+    return _waiting(task)
+
+
+def _running(task: TaskStatus, report: TaskReport, now: datetime) -> TaskStatus:
+    state = TaskState.RUNNING if task.stop_cause is None else TaskState.KILLING
+    if task.state is state and task.started_at is not None:
+        return task
+    return replace(
+        task,
+        state=state,
+        started_at=task.started_at or report.started_at or now,
+        pid=report.pid if task.pid is None else task.pid,
+        message="",
+    )
+
+
+def _unknown(task: TaskStatus, started_at: datetime | None, message: str) -> TaskStatus:
+    if task.state is TaskState.UNKNOWN and task.started_at == started_at:
+        return task
+    return replace(task, state=TaskState.UNKNOWN, started_at=started_at, message=message)
+
+
+def _waiting(task: TaskStatus) -> TaskStatus:
+    if task.state is not TaskState.UNKNOWN:
+        return task
+    state = TaskState.STARTING if task.stop_cause is None else TaskState.KILLING
+    return replace(task, state=state, message="")
+
+
+def _over(task: TaskStatus, report: TaskReport, now: datetime) -> EndedTask:
+    return EndedTask(
+        name=task.name,
+        index=task.index,
+        attempt=task.attempt,
+        result=result_of(task, report),
+        ended_at=report.ended_at or now,
+        started_at=task.started_at or report.started_at,
+        exit_code=report.exit_code,
+        signal=report.signal,
+        stop_cause=task.stop_cause,
+        message=report.message or _default_message(report),
+    )
+
+
+def _default_message(report: TaskReport) -> str:
+    told = report.exit_code is not None or report.signal is not None
+    return "" if told or report.state is not ReportState.ENDED else _NO_CODE
+
+
+def result_of(task: TaskStatus, report: TaskReport) -> TaskResult:
+    """What an attempt that is over came to.
+
+    Whether a stop reached it is the runtime's word: one that ended by itself before that keeps
+    its own result. Exit code 0 after a stop counts only where nobody minds that it was stopped.
+    """
+    if report.state is ReportState.NOT_STARTED:
+        return TaskResult.NOT_STARTED if task.stop_cause is None else TaskResult.KILLED
+    if report.stopped:
+        minds = task.stop_cause not in (None, StopCause.NOT_NEEDED)
+        return TaskResult.KILLED if minds or report.exit_code != 0 else TaskResult.SUCCEEDED
+    return TaskResult.SUCCEEDED if report.exit_code == 0 else TaskResult.FAILED
+
+
+def written_off(task: TaskStatus, reason: str, now: datetime) -> EndedTask:
+    """An attempt that a person says is over."""
+    return EndedTask(
+        name=task.name,
+        index=task.index,
+        attempt=task.attempt,
+        result=TaskResult.WRITTEN_OFF,
+        ended_at=now,
+        started_at=task.started_at,
+        stop_cause=task.stop_cause,
+        message=f"released: {reason}" if reason else "released",
+    )
+
+
+def with_ends(
+    job: Job,
+    execution: ExecutionStatus,
+    active: tuple[TaskStatus, ...],
+    over: tuple[EndedTask, ...],
+    now: datetime,
+) -> ExecutionStatus:
+    """The status after attempts ended: done, out of attempts, or waiting for the next one."""
+    if not over:
+        return replace(execution, active=active)
+    succeeded = [end.index for end in over if end.result is TaskResult.SUCCEEDED]
+    failed: list[int] = []
+    waits: list[RetryWait] = []
+    for end in over:
+        if not counts_as_failed(end):
+            continue
+        if not may_retry(job.spec.retries, end):
+            failed.append(end.index)
+        elif execution.stopping_for is None:
+            waits.append(_wait_after(job, end, now))
+    return replace(
+        execution,
+        active=active,
+        succeeded=execution.succeeded.union(succeeded) if succeeded else execution.succeeded,
+        failed=execution.failed.union(failed) if failed else execution.failed,
+        retrying=execution.retrying + tuple(waits),
+        ended=(execution.ended + over)[-KEPT_ENDED:],
+    )
+
+
+def _wait_after(job: Job, end: EndedTask, now: datetime) -> RetryWait:
+    attempt = end.attempt + 1
+    delay = delay_before(job.spec.retries, job.metadata.uid, end.index, attempt)
+    # An end in the future is a clock that was set back; nobody waits for it to come round again.
+    return RetryWait(index=end.index, attempt=attempt, not_before=min(end.ended_at, now) + delay)

@@ -1,0 +1,101 @@
+"""Which attempts come next: tasks whose retry is due, then tasks that were never tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from interlock.resources.job import Job
+from interlock.resources.tasks import ExecutionStatus, RetryWait, TaskState, TaskStatus, task_name
+
+#: How many attempts of one Job are under way or waiting for a retry at a time, so that its
+#: status stays readable whatever the number of its tasks.
+MOST_AT_ONCE = 1_000
+
+
+class Chosen(NamedTuple):
+    """Attempts to start now."""
+
+    #: Task number and attempt, in the order in which they start.
+    attempts: tuple[tuple[int, int], ...] = ()
+    #: Whether more would start if there were room on the machine.
+    starved: bool = False
+
+
+def choose(job: Job, execution: ExecutionStatus, room: int, now: datetime) -> Chosen:
+    """Take as many attempts as the Job may have and the machine has room for."""
+    if not execution.retrying and _tried(execution) >= execution.total:
+        return Chosen()
+    allowed = MOST_AT_ONCE
+    parallelism = job.spec.parallelism
+    if parallelism is not None and parallelism.at_once is not None:
+        allowed = min(allowed, parallelism.at_once)
+    allowed -= len(execution.active)
+    room = max(0, room)
+    taken = tuple(islice(_candidates(execution, now), max(0, min(allowed, room + 1))))
+    return Chosen(taken[:room], starved=len(taken) > room)
+
+
+def _candidates(execution: ExecutionStatus, now: datetime) -> Iterator[tuple[int, int]]:
+    for wait in execution.retrying:
+        if wait.not_before <= now:
+            yield wait.index, wait.attempt
+    held = len(execution.active) + len(execution.retrying)
+    for index in islice(_never_tried(execution), max(0, MOST_AT_ONCE - held)):
+        yield index, 0
+
+
+def _never_tried(execution: ExecutionStatus) -> Iterator[int]:
+    """Task numbers that no attempt was made of.
+
+    Tasks are first tried in order, so these begin after as many as were tried; the check below
+    is for a status that a person has edited.
+    """
+    current = {task.index for task in execution.active}
+    current.update(wait.index for wait in execution.retrying)
+    for index in range(_tried(execution), execution.total):
+        if index not in current and index not in execution.succeeded:
+            yield index
+
+
+def _tried(execution: ExecutionStatus) -> int:
+    """How many tasks had an attempt: each of them is in exactly one of these."""
+    done = len(execution.succeeded) + len(execution.failed)
+    return done + len(execution.active) + len(execution.retrying)
+
+
+def with_attempts(
+    job: Job, execution: ExecutionStatus, attempts: tuple[tuple[int, int], ...], now: datetime
+) -> ExecutionStatus:
+    """The status with new attempts in it."""
+    name = job.metadata.name
+    new = tuple(
+        TaskStatus(
+            name=task_name(name, index, attempt),
+            index=index,
+            attempt=attempt,
+            state=TaskState.STARTING,
+            created_at=now,
+        )
+        for index, attempt in attempts
+    )
+    return replace(
+        execution,
+        started_at=execution.started_at or now,
+        active=execution.active + new,
+        retrying=_without(execution.retrying, attempts),
+        attempts=execution.attempts + len(new),
+    )
+
+
+def _without(
+    retrying: tuple[RetryWait, ...], attempts: tuple[tuple[int, int], ...]
+) -> tuple[RetryWait, ...]:
+    if not retrying:
+        return retrying
+    begun = set(attempts)
+    return tuple(wait for wait in retrying if (wait.index, wait.attempt) not in begun)

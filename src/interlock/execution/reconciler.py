@@ -1,0 +1,174 @@
+"""Binds the execution room to the loop: what wakes it, and how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from interlock.control.cache import Cache
+from interlock.control.reconciler import Change
+from interlock.execution.decide import Plan, plan
+from interlock.execution.room import Room, rank_of
+from interlock.execution.view import ExecutionView
+from interlock.resources.actions import Decision, StopTask
+from interlock.resources.admission import AdmissionPhase
+from interlock.resources.job import RELEASE_ANNOTATION, Job
+from interlock.resources.metadata import Key
+from interlock.resources.tasks import TaskId, TaskReport
+from interlock.resources.transitions import has_ended
+
+_UNTIL_LISTED = timedelta(seconds=1)
+
+
+class KnownReports(Protocol):
+    """What `control.reports.Reports` offers to this room."""
+
+    complete: bool
+
+    def of(self, job_uid: str) -> Mapping[tuple[int, int], TaskReport]:
+        """The newest report of each attempt of a Job."""
+        ...
+
+
+class ExecutionReconciler:
+    """Looks at Jobs that were admitted, and at what the runtime holds in the name of Jobs.
+
+    Room on the machine is given by priority, then by the order of creation. A Job that finds
+    none is put in a line and woken when some comes free; nobody asks again and again.
+    """
+
+    room = "execution"
+
+    def __init__(
+        self,
+        jobs: Cache[Job],
+        reports: KnownReports,
+        most_tasks: int = 1_000,
+        *,
+        patience: timedelta = timedelta(milliseconds=20),
+    ) -> None:
+        self._jobs = jobs
+        self._reports = reports
+        self._patience = patience
+        self._room = Room(most_tasks)
+        self._counted = False
+        #: Other uids that the runtime holds attempts for, by the key of their Job.
+        self._strays: dict[Key, dict[str, None]] = {}
+        #: When this process told the runtime to stop an attempt, by Job.
+        self._told: dict[Key, dict[TaskId, datetime]] = {}
+
+    def wakes(self, change: Change) -> Iterable[Key]:
+        """Wake the Job unless the change is this room's own, and whoever has room now."""
+        before, after = change.before, change.after
+        if not isinstance(after or before, Job):
+            return ()
+        assert before is None or isinstance(before, Job)
+        assert after is None or isinstance(after, Job)
+        return tuple(self._changed(before, after))
+
+    def _changed(self, before: Job | None, after: Job | None) -> Iterable[Key]:
+        job = after or before
+        assert job is not None
+        key = job.key
+        self._room.hold(key, _active(after))
+        if before is not None and (after is None or after.metadata.uid != before.metadata.uid):
+            self._note_stray(key, before.metadata.uid)
+        if _concerns(before, after):
+            # It looks in any case, and joins the line again if it must.
+            self._room.leave(key)
+            if key in self._strays or (after is not None and not _waits(after)):
+                yield key
+        yield from self._room.next()
+
+    def reported(self, report: TaskReport) -> Iterable[Key]:
+        """Wake the Job that the report names."""
+        key = Key("Job", report.namespace, report.job)
+        job = self._jobs.get(key)
+        if job is None or job.metadata.uid != report.job_uid:
+            self._strays.setdefault(key, {})[report.job_uid] = None
+        return (key,)
+
+    def look(self, key: Key, now: datetime) -> Decision:
+        """Decide about a Job, or about what is left of one."""
+        self._count_once()
+        job = self._jobs.get(key)
+        if job is None and self._jobs.version == 0:
+            # Jobs were not listed yet: what looks like a stray may well be a Job's task.
+            return Decision(wake_at=now + _UNTIL_LISTED)
+        self._room.leave(key)
+        self._room.hold(key, _active(job))
+        found = plan(self._view_of(key, job), now)
+        self._keep(key, job, found, now)
+        return found.decision
+
+    def _view_of(self, key: Key, job: Job | None) -> ExecutionView:
+        return ExecutionView(
+            job=job,
+            reports=self._reports.of(job.metadata.uid) if job is not None else {},
+            reports_complete=self._reports.complete,
+            room=self._room.left_for(rank_of(job)) if job is not None else 0,
+            strays=self._strays_of(key, job) if key in self._strays else (),
+            told=self._told.get(key, {}),
+            patience=self._patience,
+        )
+
+    def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
+        """Remember what was promised; the next look corrects what came to nothing."""
+        self._room.hold(key, found.active)
+        if job is not None and found.starved:
+            self._room.wait(rank_of(job))
+        stops = [action.task for action in found.decision.actions if isinstance(action, StopTask)]
+        if stops:
+            self._told.setdefault(key, {}).update(dict.fromkeys(stops, now))
+        elif key in self._told and (job is None or has_ended(job)) and not found.decision.actions:
+            del self._told[key]
+
+    def _count_once(self) -> None:
+        """Count what is under way before the first look gives any room away."""
+        if not self._counted:
+            self._counted = True
+            for job in self._jobs:
+                self._room.hold(job.key, _active(job))
+
+    def _note_stray(self, key: Key, uid: str) -> None:
+        if self._reports.of(uid):
+            self._strays.setdefault(key, {})[uid] = None
+
+    def _strays_of(self, key: Key, job: Job | None) -> tuple[TaskReport, ...]:
+        uids = self._strays[key]
+        for uid in tuple(uids):
+            if not self._reports.of(uid) or (job is not None and job.metadata.uid == uid):
+                del uids[uid]
+        if not uids:
+            del self._strays[key]
+        return tuple(report for uid in uids for report in self._reports.of(uid).values())
+
+
+def _waits(job: Job) -> bool:
+    """Whether the Job is admission's alone so far."""
+    return job.status.admission.phase is AdmissionPhase.WAITING
+
+
+def _active(job: Job | None) -> int:
+    return len(job.status.execution.active) if job is not None else 0
+
+
+def _concerns(before: Job | None, after: Job | None) -> bool:
+    """Whether a change is anything but this room's own progress.
+
+    A decision says itself when to look again after it was carried out, so its own writes need
+    no further look, except the last one: then the runtime may forget and the object may go.
+    """
+    if before is None or after is None:
+        return True
+    old, new = before.metadata, after.metadata
+    return (
+        new.generation != old.generation
+        or new.uid != old.uid
+        or new.deletion_timestamp != old.deletion_timestamp
+        or new.finalizers != old.finalizers
+        or new.annotations.get(RELEASE_ANNOTATION) != old.annotations.get(RELEASE_ANNOTATION)
+        or after.status.admission is not before.status.admission
+        or has_ended(after) != has_ended(before)
+    )

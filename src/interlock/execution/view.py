@@ -1,0 +1,34 @@
+"""Everything the execution room's decision may depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from interlock.resources.job import Job
+from interlock.resources.tasks import TaskId, TaskReport
+
+#: What a runtime said of a Job's attempts, by task number and attempt.
+JobReports = Mapping[tuple[int, int], TaskReport]
+
+
+class ExecutionView(Struct, frozen=True, kw_only=True):
+    """One Job, what the runtime says of it, and the room on this machine."""
+
+    #: None when the Job is gone and only `strays` are left of it.
+    job: Job | None
+    reports: JobReports = {}
+    #: Whether the runtime has told all it knows. Until then a missing report means nothing.
+    reports_complete: bool = True
+    #: How many more attempts than its status holds now the Job may have at a time. Negative when
+    #: what it gives up is meant for others.
+    room: int = 1_000
+    #: Reports under this Job's name that are of another, older Job.
+    strays: tuple[TaskReport, ...] = ()
+    #: When this process last told the runtime to stop an attempt.
+    told: Mapping[TaskId, datetime] = {}
+    #: News that a task runs is worth a write of its own only once it is this old: most tasks
+    #: that end soon then need one write, not two.
+    patience: timedelta = timedelta()

@@ -1,0 +1,250 @@
+"""Unknown tasks, released Jobs, what the runtime still holds, and Jobs that have had their time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+from execution_builders import (
+    ADMITTED,
+    a_report,
+    a_task,
+    an_admitted_job,
+    an_end,
+    at,
+    by_attempt,
+    carried_out,
+    exited,
+    kinds,
+    look,
+    recorded,
+    seconds,
+    started,
+)
+from msgspec.structs import replace
+
+from interlock.execution.decide import decide
+from interlock.execution.view import ExecutionView
+from interlock.resources.actions import Decision, DeleteResource, ForgetTask, StopTask
+from interlock.resources.admission import AdmissionPhase, RefusalReason
+from interlock.resources.indexes import IndexSet
+from interlock.resources.job import (
+    RELEASE_ANNOTATION,
+    Completion,
+    JobPhase,
+    Parallelism,
+    Retries,
+)
+from interlock.resources.tasks import (
+    ExecutionReason,
+    JobResult,
+    ReportState,
+    RetryWait,
+    TaskId,
+    TaskResult,
+    TaskState,
+)
+from interlock.testing.builders import T0
+
+RUNNING = a_task(state=TaskState.RUNNING)
+LOST = a_report(ReportState.UNKNOWN, message="the keeper was killed")
+OVER = started(
+    result=JobResult.SUCCEEDED, ended_at=T0, reason=ExecutionReason.COMPLETED, ended=(an_end(),)
+)
+TASK = TaskId("uid-default-job", 0, 0)
+RELEASED = {"annotations": {RELEASE_ANNOTATION: "I looked"}}
+
+
+def test_what_cannot_be_proven_is_unknown_and_nothing_is_done_about_it() -> None:
+    job = an_admitted_job(execution=started(RUNNING), retries=Retries(limit=3))
+    job = carried_out(job, look(job, LOST))
+
+    assert job.status.phase is JobPhase.UNKNOWN
+    assert job.status.execution.active[0].message == "the keeper was killed"
+    assert look(job, LOST) == Decision()
+    assert recorded(look(job, exited(0))).result is JobResult.SUCCEEDED
+
+
+def test_an_unknown_task_is_told_to_stop_with_its_job_but_stays_unknown() -> None:
+    job = an_admitted_job(execution=started(RUNNING))
+    job = carried_out(job, look(job, LOST))
+    job = replace(job, spec=replace(job.spec, kill_at=T0))
+    decision = look(job, LOST)
+
+    assert kinds(decision) == ["RecordExecution", "StopTask"]
+    job = carried_out(job, decision)
+    assert job.status.phase is JobPhase.UNKNOWN
+    assert look(job, LOST, told={TASK: T0}, now=at(999)) == Decision()
+    assert recorded(look(job, exited(None, stopped=True))).result is JobResult.KILLED
+
+
+def test_a_released_job_ends_and_is_not_retried() -> None:
+    job = an_admitted_job(execution=started(RUNNING), retries=Retries(limit=3), metadata=RELEASED)
+    decision = look(job, LOST)
+    execution = recorded(decision)
+
+    assert (execution.result, execution.reason) == (
+        JobResult.FINISHED_UNKNOWN,
+        ExecutionReason.RELEASED,
+    )
+    assert execution.message == "I looked"
+    assert execution.ended[0].result is TaskResult.WRITTEN_OFF
+    assert execution.ended[0].message == "released: I looked"
+
+
+def test_a_release_stops_the_tasks_that_are_known_to_run() -> None:
+    execution = started(RUNNING, a_task(1, state=TaskState.RUNNING), total=2)
+    job = an_admitted_job(execution=execution, parallelism=Parallelism(count=2), metadata=RELEASED)
+    decision = look(job, LOST, a_report(index=1))
+
+    assert kinds(decision) == ["RecordExecution", "StopTask"]
+    job = carried_out(job, decision)
+    last = look(job, LOST, exited(0, index=1, stopped=True))
+    assert recorded(last).result is JobResult.FINISHED_UNKNOWN
+
+
+def test_a_release_is_told_even_when_another_task_had_succeeded() -> None:
+    execution = started(
+        RUNNING,
+        total=2,
+        succeeded=IndexSet([1]),
+        stopping_at=T0,
+        stopping_for=ExecutionReason.COMPLETED,
+    )
+    job = an_admitted_job(
+        execution=execution,
+        parallelism=Parallelism(count=2),
+        completion=Completion.ANY_SUCCESSFUL,
+        metadata=RELEASED,
+    )
+
+    assert recorded(look(job, LOST)).result is JobResult.FINISHED_UNKNOWN
+
+
+def test_the_decision_that_ends_a_job_says_when_its_time_is_over() -> None:
+    job = an_admitted_job(execution=started(RUNNING), ttl_after_finished=seconds(60))
+
+    assert look(job, exited(0), now=at(5)).wake_at == at(65)
+
+
+def test_a_release_without_unknown_tasks_does_nothing() -> None:
+    job = an_admitted_job(execution=started(RUNNING), metadata=RELEASED)
+
+    assert look(job, a_report()) == Decision()
+
+
+def test_a_written_off_task_that_shows_up_again_is_stopped_and_forgotten() -> None:
+    over = started(result=JobResult.FINISHED_UNKNOWN, ended_at=T0)
+    job = an_admitted_job(execution=over, grace_period=seconds(5))
+
+    assert look(job, a_report()).actions == (StopTask(job, TASK, 5.0),)
+    assert look(job, a_report(stopped=True)) == Decision()
+    assert look(job, exited(0)).actions == (ForgetTask(job, TASK),)
+
+
+def test_an_object_does_not_go_while_something_of_it_runs() -> None:
+    over = started(result=JobResult.FINISHED_UNKNOWN, ended_at=T0)
+    job = an_admitted_job(
+        execution=over, metadata={"deletion_timestamp": T0}, ttl_after_finished=seconds(0)
+    )
+
+    assert kinds(look(job, a_report())) == ["StopTask"]
+    assert kinds(look(job, a_report(stopped=True))) == []
+    assert kinds(look(job, exited(0))) == ["ForgetTask", "RemoveFinalizer"]
+
+
+def test_recorded_ends_are_forgotten_without_a_write() -> None:
+    decision = look(an_admitted_job(execution=OVER), exited(0))
+
+    assert kinds(decision) == ["ForgetTask"]
+
+
+def test_an_end_is_not_forgotten_by_the_decision_that_records_it() -> None:
+    job = an_admitted_job(execution=started(RUNNING))
+
+    assert kinds(look(job, exited(0))) == ["RecordExecution"]
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        pytest.param(exited(1, index=1, attempt=0), ["ForgetTask"], id="an earlier attempt"),
+        pytest.param(a_report(index=1, attempt=0), ["StopTask"], id="an earlier one that runs"),
+        pytest.param(exited(0, index=0), ["ForgetTask"], id="a task that is done"),
+        pytest.param(a_report(index=0), ["StopTask"], id="a task that is done, and runs"),
+        pytest.param(exited(1, index=2), ["ForgetTask"], id="before a retry"),
+        pytest.param(exited(1, index=2, attempt=1), [], id="a retry not recorded yet"),
+        pytest.param(a_report(index=3), [], id="a task not recorded yet"),
+    ],
+)
+@pytest.mark.parametrize("completion", list(Completion))
+def test_what_the_status_has_left_behind(
+    completion: Completion, report: Any, expected: list[str]
+) -> None:
+    is_all = completion is Completion.ALL_SUCCESSFUL
+    execution = started(
+        a_task(1, 1, TaskState.RUNNING),
+        total=4,
+        retrying=(RetryWait(index=2, attempt=1, not_before=at(60)),),
+        **{"succeeded" if is_all else "failed": IndexSet([0])},
+    )
+    job = an_admitted_job(
+        execution=execution,
+        parallelism=Parallelism(count=4, at_once=1),
+        retries=Retries(limit=1),
+        completion=completion,
+    )
+
+    assert kinds(look(job, a_report(index=1, attempt=1), report)) == expected
+
+
+def test_reports_of_a_job_that_is_gone_are_cleared_away() -> None:
+    runs, ended = a_report(uid="old"), exited(0, index=1, uid="old")
+    decision = decide(ExecutionView(job=None, strays=(runs, ended)), T0)
+
+    assert decision.actions == (
+        StopTask(None, TaskId("old", 0, 0), 30.0),
+        ForgetTask(None, TaskId("old", 1, 0)),
+    )
+    assert decide(ExecutionView(job=None), T0) == Decision()
+
+
+def test_reports_of_an_older_job_of_the_same_name_do_not_touch_the_new_one() -> None:
+    job = an_admitted_job(execution=started(RUNNING))
+    view = ExecutionView(job=job, reports=by_attempt(a_report()), strays=(exited(1, uid="old"),))
+
+    assert decide(view, T0).actions == (ForgetTask(None, TaskId("old", 0, 0)),)
+
+
+@pytest.mark.parametrize(
+    ("ttl", "now", "expected"),
+    [
+        pytest.param(None, at(9e9), Decision(), id="kept for good"),
+        pytest.param(60, at(59), Decision(wake_at=at(60)), id="not yet"),
+        pytest.param(60, at(60), "delete", id="now"),
+        pytest.param(0, at(0), "delete", id="at once"),
+        pytest.param(60, at(-9), Decision(wake_at=at(60)), id="the clock was set back"),
+    ],
+)
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_an_ended_job_has_its_time(
+    ttl: int | None, now: datetime, expected: Any, is_refused: bool
+) -> None:
+    refusal = replace(
+        ADMITTED,
+        phase=AdmissionPhase.REFUSED,
+        refused_at=T0,
+        refusal=RefusalReason.LOCK_FORBIDDEN,
+    )
+    job = an_admitted_job(
+        execution=None if is_refused else OVER,
+        admission=refusal if is_refused else ADMITTED,
+        ttl_after_finished=None if ttl is None else seconds(ttl),
+    )
+    decision = look(job, now=now)
+
+    if expected == "delete":
+        assert decision.actions == (DeleteResource(job),)
+    else:
+        assert decision == expected

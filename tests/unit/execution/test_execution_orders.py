@@ -1,0 +1,76 @@
+"""What a runtime is told to run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from execution_builders import ADMITTED, an_admitted_job
+from msgspec.structs import replace
+
+from interlock.execution.orders import order_of
+from interlock.resources.admission import Grant
+from interlock.resources.job import Parallelism
+from interlock.resources.process import EnvFile, ProcessLimits, ProcessSpec
+from interlock.resources.tasks import TaskId
+from interlock.resources.variables import UnknownVariableError
+
+
+def test_every_text_gets_its_values_once() -> None:
+    process = ProcessSpec(
+        command=("convert", "in-${task.index}.png"),
+        args=("${args.size}", "${HOME}"),
+        env={"WHERE": "${task.key}", "INTERLOCK_JOB": "forged"},
+        env_from=(EnvFile(file="${task.key}.env"),),
+        working_dir="/data/${job.name}",
+        stdin="attempt ${task.attempt}",
+        limits=ProcessLimits(nice=5),
+    )
+    job = an_admitted_job(
+        process=process, parallelism=Parallelism(keys=("a", "b")), args={"size": "${task.index}"}
+    )
+    order = order_of(job, 1, 2)
+
+    assert order.command == ("convert", "in-1.png", "${task.index}", "${HOME}")
+    assert order.env["WHERE"] == "b"
+    assert order.env_from == (EnvFile(file="b.env"),)
+    assert order.working_dir == "/data/job"
+    assert order.stdin == "attempt 2"
+    assert order.limits == ProcessLimits(nice=5)
+    assert order.id == TaskId("uid-default-job", 1, 2)
+    assert order.name == order.env["INTERLOCK_TASK"] == "job-1-2"
+    assert order.env["INTERLOCK_JOB"] == "job"
+
+
+def test_a_task_is_told_about_itself() -> None:
+    env = order_of(an_admitted_job(), 0, 0).env
+
+    assert env == {
+        "INTERLOCK_JOB": "job",
+        "INTERLOCK_NAMESPACE": "default",
+        "INTERLOCK_JOB_UID": "uid-default-job",
+        "INTERLOCK_TASK": "job-0-0",
+        "INTERLOCK_TASK_INDEX": "0",
+        "INTERLOCK_ATTEMPT": "0",
+    }
+
+
+def test_a_task_gets_its_fences() -> None:
+    grants = (Grant(key="db/main", token=42), Grant(key='"odd"', token=7))
+    env = order_of(an_admitted_job(admission=replace(ADMITTED, grants=grants)), 0, 0).env
+
+    assert (env["INTERLOCK_LOCK"], env["INTERLOCK_FENCE"]) == ("db/main", "42")
+    assert json.loads(env["INTERLOCK_FENCES"]) == {"db/main": 42, '"odd"': 7}
+
+
+def test_indexes_far_apart_never_share_a_name() -> None:
+    job = an_admitted_job(parallelism=Parallelism(count=10_000))
+
+    assert len({order_of(job, index, 0).name for index in range(0, 10_000, 7)}) == 1429
+
+
+def test_an_unknown_variable_is_an_error() -> None:
+    job = an_admitted_job(process=ProcessSpec(command=("echo", "${args.missing}")))
+
+    with pytest.raises(UnknownVariableError):
+        order_of(job, 0, 0)

@@ -1,0 +1,331 @@
+"""What wakes the room, how it looks, and how it shares the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+from execution_builders import (
+    ADMITTED,
+    a_report,
+    a_task,
+    an_admitted_job,
+    at,
+    exited,
+    kinds,
+    started,
+)
+from msgspec.structs import replace
+
+from interlock.control.cache import Cache
+from interlock.control.reconciler import Change, Reconciler
+from interlock.execution.reconciler import ExecutionReconciler
+from interlock.execution.room import Rank, Room
+from interlock.resources.actions import Decision, ForgetTask, RecordExecution, StopTask
+from interlock.resources.admission import AdmissionStatus
+from interlock.resources.job import RELEASE_ANNOTATION, Job, JobStatus, Parallelism, Trouble
+from interlock.resources.metadata import Key
+from interlock.resources.tasks import JobResult, TaskId, TaskReport, TaskState
+from interlock.resources.transitions import with_execution
+from interlock.testing.builders import T0, a_job, a_lock
+
+
+class HeldReports:
+    """Reports that a test puts in by hand."""
+
+    def __init__(self) -> None:
+        self.complete = True
+        self.held: dict[str, dict[tuple[int, int], TaskReport]] = {}
+
+    def of(self, job_uid: str) -> Mapping[tuple[int, int], TaskReport]:
+        return self.held.get(job_uid, {})
+
+    def put(self, report: TaskReport) -> None:
+        self.held.setdefault(report.job_uid, {})[report.index, report.attempt] = report
+
+
+class Desk:
+    """A cache, reports and the reconciler between them; carries out what it decides."""
+
+    def __init__(self, most_tasks: int = 1_000) -> None:
+        self.jobs: Cache[Job] = Cache("Job")
+        self.jobs.settle(1)
+        self.reports = HeldReports()
+        self.reconciler = ExecutionReconciler(self.jobs, self.reports, most_tasks)
+
+    def put(self, job: Job) -> list[Key]:
+        before = self.jobs.get(job.key)
+        version = str((before.version if before else 0) + 1)
+        job = replace(job, metadata=replace(job.metadata, resource_version=version))
+        self.jobs.note(job)
+        return list(self.reconciler.wakes(Change(before, job)))
+
+    def drop(self, job: Job) -> list[Key]:
+        before = self.jobs.drop(job.key, 1_000_000)
+        return list(self.reconciler.wakes(Change(before, None)))
+
+    def tell(self, report: TaskReport) -> list[Key]:
+        self.reports.put(report)
+        return list(self.reconciler.reported(report))
+
+    def look(self, name: str, seconds: float = 0) -> Decision:
+        return self.reconciler.look(Key("Job", "default", name), at(seconds))
+
+    def work(self, names: Iterable[str]) -> dict[str, int]:
+        """Look at these and at all that they wake; how many tasks each Job has in the end."""
+        line = list(names)
+        for name in line:
+            decision = self.look(name)
+            for action in decision.actions:
+                if isinstance(action, RecordExecution):
+                    status = with_execution(action.job, action.execution, T0)
+                    line += [key.name for key in self.put(replace(action.job, status=status))]
+        return {job.metadata.name: len(job.status.execution.active) for job in self.jobs}
+
+
+def wide(name: str, count: int, sequence: int, priority: int = 0) -> Job:
+    return an_admitted_job(
+        name,
+        admission=replace(ADMITTED, sequence=sequence),
+        parallelism=Parallelism(count=count),
+        priority=priority,
+    )
+
+
+def test_it_is_a_reconciler() -> None:
+    reconciler: Reconciler = Desk().reconciler
+
+    assert reconciler.room == "execution"
+
+
+# What wakes it
+
+
+RUNNING = an_admitted_job(execution=started(a_task(state=TaskState.RUNNING)))
+OVER = replace(RUNNING.status.execution, active=(), result=JobResult.SUCCEEDED, ended_at=T0)
+TROUBLE = Trouble(room="execution", message="m", since=T0)
+
+
+def with_metadata(**changes: Any) -> Job:
+    return replace(RUNNING, metadata=replace(RUNNING.metadata, **changes))
+
+
+@pytest.mark.parametrize(
+    ("after", "is_woken"),
+    [
+        pytest.param(with_metadata(resource_version="9"), False, id="nothing new"),
+        pytest.param(with_metadata(labels={"a": "b"}), False, id="a label"),
+        pytest.param(with_metadata(generation=2), True, id="its spec"),
+        pytest.param(with_metadata(deletion_timestamp=T0), True, id="deleted"),
+        pytest.param(with_metadata(finalizers=()), True, id="a finalizer"),
+        pytest.param(with_metadata(annotations={RELEASE_ANNOTATION: "r"}), True, id="released"),
+        pytest.param(
+            replace(RUNNING, status=replace(RUNNING.status, trouble=TROUBLE)), False, id="trouble"
+        ),
+        pytest.param(
+            replace(RUNNING, status=with_execution(RUNNING, started(a_task()), T0)),
+            False,
+            id="its own progress",
+        ),
+        pytest.param(
+            replace(RUNNING, status=with_execution(RUNNING, OVER, T0)), True, id="its end"
+        ),
+        pytest.param(
+            replace(
+                RUNNING,
+                status=replace(RUNNING.status, admission=replace(ADMITTED, replaced_by="b")),
+            ),
+            True,
+            id="replaced",
+        ),
+    ],
+)
+def test_what_wakes_a_job(after: Job, is_woken: bool) -> None:
+    desk = Desk()
+    desk.put(RUNNING)
+
+    assert desk.put(after) == ([RUNNING.key] if is_woken else [])
+
+
+def test_a_job_wakes_it_once_admission_has_decided() -> None:
+    desk = Desk()
+    waiting = a_job(status=JobStatus(admission=AdmissionStatus(sequence=1)))
+
+    assert desk.put(waiting) == []
+    assert desk.put(an_admitted_job()) == [waiting.key]
+
+
+def test_other_kinds_do_not_wake_it() -> None:
+    assert list(Desk().reconciler.wakes(Change(None, a_lock()))) == []
+
+
+def test_a_report_wakes_its_job() -> None:
+    assert Desk().tell(a_report()) == [Key("Job", "default", "job")]
+
+
+# How it looks
+
+
+def test_a_task_from_start_to_forgotten() -> None:
+    desk = Desk()
+    desk.put(an_admitted_job())
+    assert desk.work(["job"]) == {"job": 1}
+
+    desk.tell(exited(0))
+    assert desk.work(["job"]) == {"job": 0}
+    assert kinds(desk.look("job")) == ["ForgetTask"]
+    desk.reports.held.clear()
+    assert desk.look("job") == Decision()
+
+
+def test_a_job_that_is_not_there_is_nothing_to_decide() -> None:
+    assert Desk().look("nothing") == Decision()
+
+
+def test_strays_are_cleared_away() -> None:
+    desk = Desk()
+    desk.tell(a_report(uid="old"))
+    task = TaskId("old", 0, 0)
+
+    assert desk.look("job").actions == (StopTask(None, task, 30.0),)
+    assert desk.look("job", 1).actions == ()
+    assert desk.look("job", 6).actions == (StopTask(None, task, 30.0),)
+    desk.tell(exited(0, uid="old"))
+    assert desk.look("job", 7).actions == (ForgetTask(None, task),)
+    desk.reports.held.clear()
+    assert desk.look("job", 8) == Decision()
+
+
+def test_a_job_that_vanished_leaves_strays() -> None:
+    desk = Desk()
+    desk.put(RUNNING)
+    desk.tell(a_report())
+
+    assert desk.drop(RUNNING) == [RUNNING.key]
+    assert kinds(desk.look("job")) == ["StopTask"]
+
+
+def test_a_new_job_of_the_same_name_is_told_from_the_old_one() -> None:
+    desk = Desk()
+    desk.put(RUNNING)
+    desk.tell(a_report())
+    fresh = an_admitted_job(metadata={"uid": "new"})
+
+    assert desk.put(fresh) == [fresh.key]
+    assert kinds(desk.look("job")) == ["RecordExecution", "LaunchTask", "StopTask"]
+
+
+def test_nothing_is_a_stray_before_the_jobs_were_listed() -> None:
+    desk = Desk()
+    desk.reconciler = ExecutionReconciler(Cache("Job"), desk.reports)
+    desk.tell(a_report(uid="old"))
+
+    assert desk.look("job") == Decision(wake_at=at(1))
+
+
+def test_a_stop_is_not_repeated_at_every_look() -> None:
+    desk = Desk()
+    desk.put(replace(RUNNING, spec=replace(RUNNING.spec, kill_at=T0)))
+    desk.tell(a_report())
+    desk.work(["job"])
+
+    assert desk.look("job", 1).actions == ()
+    assert kinds(desk.look("job", 6)) == ["StopTask"]
+
+
+# The room on the machine
+
+
+def test_room_goes_by_priority_then_by_the_order_of_creation() -> None:
+    desk = Desk(most_tasks=2)
+    for job in (wide("a", 2, 1), wide("b", 1, 2), wide("c", 1, 3), wide("d", 1, 4, priority=9)):
+        desk.put(job)
+    assert desk.work("abcd") == {"a": 2, "b": 0, "c": 0, "d": 0}
+
+    desk.tell(replace(exited(0, index=0, uid="uid-default-a"), job="a"))
+    assert desk.work("a") == {"a": 1, "b": 0, "c": 0, "d": 1}
+    desk.tell(replace(exited(0, index=1, uid="uid-default-a"), job="a"))
+    assert desk.work("a") == {"a": 0, "b": 1, "c": 0, "d": 1}
+
+
+def test_a_wide_job_uses_its_own_room_again_while_nobody_is_before_it() -> None:
+    desk = Desk(most_tasks=2)
+    desk.put(wide("a", 5, 1))
+    desk.put(wide("b", 1, 2))
+    assert desk.work("ab") == {"a": 2, "b": 0}
+
+    desk.tell(replace(a_report(index=1, uid="uid-default-a"), job="a"))
+    desk.tell(replace(exited(0, index=0, uid="uid-default-a"), job="a"))
+    decision = desk.look("a")
+    assert kinds(decision) == ["RecordExecution", "LaunchTask"]
+
+
+def test_a_wide_job_leaves_its_room_to_a_more_urgent_one() -> None:
+    desk = Desk(most_tasks=2)
+    desk.put(wide("a", 5, 1))
+    assert desk.work("a") == {"a": 2}
+    desk.put(wide("urgent", 1, 2, priority=1))
+    assert desk.work(["urgent"]) == {"a": 2, "urgent": 0}
+
+    desk.tell(replace(exited(0, index=0, uid="uid-default-a"), job="a"))
+    assert desk.work("a") == {"a": 1, "urgent": 1}
+
+
+def test_two_looks_do_not_give_the_same_room_away() -> None:
+    desk = Desk(most_tasks=1)
+    desk.put(wide("a", 1, 1))
+    desk.put(wide("b", 1, 2))
+
+    assert kinds(desk.look("a")) == ["RecordExecution", "LaunchTask"]
+    assert kinds(desk.look("b")) == []
+    # The first decision came to nothing: the next look at it says the same again.
+    assert kinds(desk.look("a")) == ["RecordExecution", "LaunchTask"]
+
+
+def test_what_runs_already_is_counted_before_the_first_look() -> None:
+    desk = Desk(most_tasks=1)
+    desk.jobs.note(RUNNING)
+    desk.jobs.note(wide("b", 1, 2))
+
+    assert desk.look("b") == Decision()
+
+
+def test_a_job_that_no_longer_wants_room_does_not_block_the_next() -> None:
+    desk = Desk(most_tasks=1)
+    for job in (wide("x", 1, 1), wide("a", 1, 2), wide("b", 1, 3)):
+        desk.put(job)
+    desk.work("xab")
+    held = desk.jobs.get(Key("Job", "default", "x"))
+    assert held is not None
+    over = replace(held.status.execution, active=(), result=JobResult.SUCCEEDED, ended_at=T0)
+    woken = desk.put(replace(held, status=with_execution(held, over, T0)))
+    assert woken == [Key("Job", "default", "x"), Key("Job", "default", "a")]
+
+    # Before it could look, the Job that was woken is held back.
+    paused = wide("a", 1, 2)
+    paused = replace(
+        paused,
+        spec=replace(paused.spec, suspend=True),
+        metadata=replace(paused.metadata, generation=2),
+    )
+    woken = desk.put(paused)
+    assert woken == [Key("Job", "default", "a"), Key("Job", "default", "b")]
+    assert desk.work("ab") == {"x": 0, "a": 0, "b": 1}
+
+
+def test_the_line_keeps_its_order_and_wakes_each_once() -> None:
+    room = Room(2)
+    keys = {name: Key("Job", "default", name) for name in "abc"}
+    room.hold(keys["a"], 2)
+    for name, rank in (("c", 3), ("b", 2), ("a", 1)):
+        room.wait(Rank(0, rank, keys[name]))
+    assert list(room.next()) == []
+    assert room.left_for(Rank(0, 9, keys["a"])) == -3
+
+    room.hold(keys["a"], 0)
+    assert [key.name for key in room.next()] == ["a", "b"]
+    assert list(room.next()) == []
+    room.leave(keys["a"])
+    assert [key.name for key in room.next()] == ["c"]
+    assert room.left_for(Rank(0, 1, keys["a"])) == 2
