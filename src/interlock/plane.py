@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -24,15 +22,13 @@ from interlock.control.queue import WorkQueue
 from interlock.control.reconciler import Change
 from interlock.control.reports import Reports
 from interlock.control.runtime import Runtime
+from interlock.control.stopping import end_task, stop_in_order
 from interlock.execution.reconciler import ExecutionReconciler
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
-from interlock.resources.actions import Decision
-from interlock.resources.cluster import Namespace
+from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
-from interlock.resources.metadata import Key
-from interlock.resources.tasks import TaskReport
 from interlock.store.contract import Journal, Store
 
 #: Reaches the runtime in the name of a term; a runtime refuses the terms before the newest.
@@ -40,30 +36,7 @@ Connect = Callable[[int], Awaitable[Runtime]]
 #: Told of every change that the caches take in.
 Observer = Callable[[Change], None]
 
-_ROOMS = ("admission", "execution", "garbage", "watching")
-
-
-class Watching:
-    """Passes every change on to observers, in the place of a room that decides nothing."""
-
-    room = "watching"
-
-    def __init__(self, observers: Sequence[Observer]) -> None:
-        self._observers = observers
-
-    def wakes(self, change: Change) -> Iterable[Key]:
-        """Tell the observers; wake nobody."""
-        for observe in self._observers:
-            observe(change)
-        return ()
-
-    def reported(self, report: TaskReport) -> Iterable[Key]:  # noqa: ARG002 (a contract's name)
-        """Nothing to tell."""
-        return ()
-
-    def look(self, key: Key, now: datetime) -> Decision:  # noqa: ARG002 (a contract's name)
-        """Nothing to decide."""
-        return Decision()
+_ROOMS = ("admission", "execution", "garbage")
 
 
 class ControlPlane:
@@ -93,10 +66,11 @@ class ControlPlane:
         self._luck = luck
         self._connect = connect
         self._most_tasks = most_tasks
-        self._watching = Watching(observers)
+        self._observers = tuple(observers)
         self.jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
         self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids, **INDEXES})
         self.namespaces: Cache[Namespace] = Cache("Namespace", INDEXES)
+        self.leases: Cache[Lease] = Cache("Lease", INDEXES)
         self.metrics = Metrics(_ROOMS)
         self.gate = Gate(clock)
         self.election = Election(
@@ -112,7 +86,8 @@ class ControlPlane:
 
     @property
     def _caches(self) -> dict[str, Cache[Any]]:
-        return {"Job": self.jobs, "Lock": self.locks, "Namespace": self.namespaces}
+        caches = (self.jobs, self.locks, self.namespaces, self.leases)
+        return {cache.kind: cache for cache in caches}
 
     def start(self) -> None:
         """Begin, on the running event loop."""
@@ -130,21 +105,18 @@ class ControlPlane:
     async def stop(self) -> None:
         """Stop looking, finish what is being carried out, and let the next one lead."""
         if self.loop is not None:
-            self.loop.stop_looking()
-            await self.loop.drained()
+            await stop_in_order(self.loop, self.election, self._tasks, self._clock)
+            return
         for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with suppress(asyncio.CancelledError):
-                await task
-        await self.election.release()
+            await end_task(task)
 
     async def _lead(self) -> None:
         """Work whenever this control plane leads, until cancelled."""
         await self.synced()
         while True:
-            await self.election.leading.wait()
+            # Cleared before the wait: a lead that is lost again at once must not go unseen.
             self._lost.clear()
+            await self.election.leading.wait()
             term = self.gate.term
             try:
                 runtime = await self._connect(term)
@@ -163,7 +135,6 @@ class ControlPlane:
                 AdmissionReconciler(self.jobs, self.locks),
                 ExecutionReconciler(self.jobs, reports, self._most_tasks),
                 Garbage(self._caches, proofs),
-                self._watching,
             ),
             caches=self._caches,
             reports=reports,
@@ -174,6 +145,7 @@ class ControlPlane:
             journal=self._journal,
             metrics=self.metrics,
         )
+        loop.on_changed = self._tell
         proofs.wake = lambda key: loop.wake("garbage", key)
         reading = asyncio.get_running_loop().create_task(reports.run())
         self.loop = loop
@@ -203,9 +175,13 @@ class ControlPlane:
     def _changed(self, changes: Sequence[Change]) -> None:
         if self.loop is not None:
             self.loop.changed(changes)
-            return
+        else:
+            self._tell(changes)
+
+    def _tell(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            self._watching.wakes(change)
+            for observe in self._observers:
+                observe(change)
 
     def _store_is_back(self) -> None:
         if self.loop is not None:

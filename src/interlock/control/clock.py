@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Protocol
+
+from interlock.control.timetable import Timetable
+from interlock.control.wall_timer import WallTimer
 
 
 class Timer(Protocol):
@@ -37,3 +42,134 @@ class Clock(Protocol):
     def on_jump(self, callback: Callable[[], None]) -> None:
         """Ring whenever the wall clock was set: times that were waited for may have moved."""
         ...
+
+
+async def pause(clock: Clock, seconds: float) -> None:
+    """Wait for a length of time."""
+    over = asyncio.Event()
+    timer = clock.call_later(seconds, over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()
+
+
+#: Where the kernel cannot tell that the wall clock was set, it is compared this often.
+_COMPARE_EVERY_S = 5.0
+#: Wall and monotonic clock that drift apart by more than this were set apart.
+_JUMP_S = 0.5
+
+
+class _Alarm:
+    """One ring that was asked for."""
+
+    __slots__ = ("_clock", "callback")
+
+    def __init__(self, clock: SystemClock, callback: Callable[[], None]) -> None:
+        self._clock = clock
+        self.callback = callback
+
+    def cancel(self) -> None:
+        self._clock.forget_alarm(self)
+
+
+class SystemClock:
+    """The machine's clock, on the running event loop.
+
+    Alarms at wall-clock moments wait on one kernel timer that follows the wall clock and says
+    when it was set. Without such a timer the two clocks are compared every few seconds.
+    """
+
+    def __init__(self) -> None:
+        self._alarms: Timetable[_Alarm, datetime] = Timetable()
+        self._jumps: list[Callable[[], None]] = []
+        self._timer: WallTimer | None = None
+        self._started = False
+        self._closed = False
+        self._comparison: asyncio.TimerHandle | None = None
+        self._apart_s = 0.0
+
+    def now(self) -> datetime:
+        """The wall clock, aware, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def call_at(self, moment: datetime, callback: Callable[[], None]) -> Timer:
+        """Ring once the wall clock says `moment` or later."""
+        self._start()
+        alarm = _Alarm(self, callback)
+        self._alarms.put(alarm, moment)
+        self._arm()
+        return alarm
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Ring after a length of time."""
+        return asyncio.get_running_loop().call_later(max(seconds, 0.0), callback)
+
+    def on_jump(self, callback: Callable[[], None]) -> None:
+        """Ring whenever the wall clock was set."""
+        self._start()
+        self._jumps.append(callback)
+
+    def forget_alarm(self, alarm: _Alarm) -> None:
+        """Let an alarm not ring; the timer finds out when it wakes."""
+        self._alarms.cancel(alarm)
+
+    def close(self) -> None:
+        """Ring no more."""
+        self._closed = True
+        self._alarms.take_all()
+        if self._timer is not None:
+            self._timer.close()
+            self._timer = None
+        if self._comparison is not None:
+            self._comparison.cancel()
+
+    def _start(self) -> None:
+        if self._started:
+            return
+        self._started = True
+        self._timer = WallTimer.open(self._ring, self._was_set)
+        if self._timer is not None:
+            self._timer.arm(None)
+        else:
+            self._apart_s = time.time() - time.monotonic()
+            self._compare()
+
+    def _arm(self) -> None:
+        if self._closed:
+            return
+        earliest = self._alarms.earliest()
+        if self._timer is not None:
+            self._timer.arm(earliest)
+        elif earliest is not None:
+            self._compare_in((earliest - self.now()).total_seconds())
+
+    def _ring(self) -> None:
+        for alarm in self._alarms.take_due(self.now()):
+            alarm.callback()
+        self._arm()
+
+    def _was_set(self) -> None:
+        for callback in tuple(self._jumps):
+            callback()
+        self._ring()
+
+    def _compare_in(self, seconds: float) -> None:
+        if self._comparison is not None:
+            self._comparison.cancel()
+        delay = min(max(seconds, 0.0), _COMPARE_EVERY_S)
+        self._comparison = asyncio.get_running_loop().call_later(delay, self._compare)
+
+    def _compare(self) -> None:
+        apart_s = time.time() - time.monotonic()
+        jumped = abs(apart_s - self._apart_s) > _JUMP_S
+        self._apart_s = apart_s
+        self._compare_in(_COMPARE_EVERY_S)
+        if jumped:
+            self._was_set()
+        else:
+            self._ring()

@@ -1,0 +1,208 @@
+"""Carries out decisions; the only code that writes a status or starts work."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock.control.clock import Clock
+from interlock.control.gate import Gate
+from interlock.control.gatherer import Gatherer
+from interlock.control.runtime import Runtime, RuntimeUnavailableError, TaskStop
+from interlock.resources.actions import (
+    Action,
+    AddFinalizer,
+    CreateLock,
+    Decision,
+    DeleteResource,
+    DropOwner,
+    ForgetTask,
+    LaunchTask,
+    RecordAdmission,
+    RecordExecution,
+    RemoveFinalizer,
+    StopTask,
+    WriteLock,
+)
+from interlock.resources.errors import UnavailableError
+from interlock.resources.job import Job, Trouble
+from interlock.resources.metadata import Key, Metadata, Resource
+from interlock.resources.tasks import TaskId, TaskOrder
+from interlock.resources.transitions import with_admission, with_execution
+from interlock.store.contract import DeleteOptions, Store
+
+R = TypeVar("R", bound=Resource)
+T = TypeVar("T")
+
+
+class Applied(Struct):
+    """What was carried out, in order: it stays true when a later action fails."""
+
+    #: Each resource as the last write returned it; `removed` ones are gone.
+    stored: dict[Key, Resource] = {}
+    removed: dict[Key, Resource] = {}
+    launched: list[TaskOrder] = []
+    stopped: list[TaskId] = []
+    forgotten: list[TaskId] = []
+    #: How many writes the store made.
+    writes: int = 0
+
+    def keep(self, resource: Resource) -> None:
+        """Hold what a write returned. What is going and held by nothing is gone."""
+        self.writes += 1
+        if resource.is_going and not resource.metadata.finalizers:
+            self.lose(resource)
+        else:
+            self.stored[resource.key] = resource
+
+    def lose(self, resource: Resource) -> None:
+        """A resource was removed."""
+        self.stored.pop(resource.key, None)
+        self.removed[resource.key] = resource
+
+
+class Applier:
+    """Carries out decisions through the store and the runtime, as long as the gate is open.
+
+    Calls to the runtime that are made in one turn of the event loop, for any keys, go out as
+    one. Writes need no such help: the store groups them itself.
+    """
+
+    def __init__(self, store: Store, runtime: Runtime, clock: Clock, gate: Gate) -> None:
+        self._store = store
+        self._clock = clock
+        self._gate = gate
+        self._launches: Gatherer[TaskOrder] = Gatherer(self._guarded(runtime.launch))
+        self._stops: Gatherer[TaskStop] = Gatherer(self._guarded(runtime.stop))
+        self._forgets: Gatherer[TaskId] = Gatherer(self._guarded(runtime.forget))
+
+    async def apply(self, decision: Decision, applied: Applied | None = None) -> Applied:
+        """Carry out the actions in order and stop at the first that fails.
+
+        What was carried out is added to `applied` as it happens, and returned. When two
+        actions write the same resource, the second builds on what the first returned.
+
+        Raises:
+            ConflictError: A resource changed after it was read. The decision is
+                stale: drop it and decide again.
+            FencedError: Another control plane leads now.
+        """
+        applied = applied or Applied()
+        actions, at = decision.actions, 0
+        while at < len(actions):
+            end = _end_of_run(actions, at)
+            self._gate.check()
+            await self._carry_out(actions[at:end], applied)
+            at = end
+        return applied
+
+    async def record_trouble(self, job: Job, trouble: Trouble | None) -> Job:
+        """Write down that a decision about a Job failed, or (None) that all is well again."""
+        self._gate.check()
+        return await self._store.update_status(
+            replace(job, status=replace(job.status, trouble=trouble))
+        )
+
+    async def _carry_out(self, run: Sequence[Action], applied: Applied) -> None:
+        """Carry out one action, or several orders of one sort to the runtime."""
+        match run[0]:
+            case LaunchTask():
+                orders = [each.task for each in run if isinstance(each, LaunchTask)]
+                await self._launches.add(orders)
+                applied.launched.extend(orders)
+            case StopTask():
+                stops = [TaskStop(s.task, s.grace_s) for s in run if isinstance(s, StopTask)]
+                await self._stops.add(stops)
+                applied.stopped.extend(stop.task for stop in stops)
+            case ForgetTask():
+                tasks = [each.task for each in run if isinstance(each, ForgetTask)]
+                await self._forgets.add(tasks)
+                applied.forgotten.extend(tasks)
+            case action:
+                await self._write(action, applied)
+
+    async def _write(self, action: Action, applied: Applied) -> None:
+        """Make the one write of an action."""
+        store, now = self._store, self._clock.now()
+        match action:
+            case RecordAdmission(job, admission):
+                job = _newest(job, applied)
+                status = with_admission(job, admission, now)
+                applied.keep(await store.update_status(replace(job, status=status)))
+            case RecordExecution(job, execution):
+                job = _newest(job, applied)
+                status = with_execution(job, execution, now)
+                applied.keep(await store.update_status(replace(job, status=status)))
+            case CreateLock(lock):
+                applied.keep(await store.create(lock))
+            case WriteLock(lock, holding):
+                lock = _newest(lock, applied)
+                applied.keep(await store.update_status(replace(lock, status=holding)))
+            case AddFinalizer(resource, finalizer):
+                resource = _newest(resource, applied)
+                held = _without(resource.metadata.finalizers, finalizer)
+                applied.keep(await store.update(_with(resource, finalizers=(*held, finalizer))))
+            case RemoveFinalizer(resource, finalizer):
+                resource = _newest(resource, applied)
+                held = _without(resource.metadata.finalizers, finalizer)
+                applied.keep(await store.update(_with(resource, finalizers=held)))
+            case DropOwner(resource, owner_uid):
+                resource = _newest(resource, applied)
+                owners = tuple(o for o in resource.metadata.owner_references if o.uid != owner_uid)
+                applied.keep(await store.update(_with(resource, owner_references=owners)))
+            case DeleteResource(resource):
+                resource = _newest(resource, applied)
+                gone = await store.delete(resource.key, _exactly(resource.metadata))
+                applied.writes += 1
+                if gone.is_going and gone.metadata.finalizers:
+                    applied.stored[gone.key] = gone
+                else:
+                    applied.lose(gone)
+            case LaunchTask() | StopTask() | ForgetTask():
+                raise AssertionError(f"{type(action).__name__} is an order to the runtime")
+            case _:
+                assert_never(action)
+
+    def _guarded(
+        self, call: Callable[[Sequence[T]], Awaitable[None]]
+    ) -> Callable[[Sequence[T]], Awaitable[None]]:
+        async def guarded(things: Sequence[T]) -> None:
+            # The gate may have shut since the orders were gathered.
+            self._gate.check()
+            try:
+                await call(things)
+            except UnavailableError as error:
+                raise RuntimeUnavailableError(str(error)) from error
+
+        return guarded
+
+
+def _end_of_run(actions: Sequence[Action], at: int) -> int:
+    """Where the run of orders of one sort that begins at `at` ends; other actions stand alone."""
+    kind = type(actions[at])
+    end = at + 1
+    if kind in (LaunchTask, StopTask, ForgetTask):
+        while end < len(actions) and type(actions[end]) is kind:
+            end += 1
+    return end
+
+
+def _newest(resource: R, applied: Applied) -> R:
+    """The resource as an earlier action of the same decision left it, or as it was read."""
+    newer = applied.stored.get(resource.key)
+    return newer if isinstance(newer, type(resource)) else resource
+
+
+def _without(finalizers: tuple[str, ...], finalizer: str) -> tuple[str, ...]:
+    return tuple(held for held in finalizers if held != finalizer)
+
+
+def _with(resource: R, **changes: object) -> R:
+    return replace(resource, metadata=replace(resource.metadata, **changes))
+
+
+def _exactly(metadata: Metadata) -> DeleteOptions:
+    return DeleteOptions(uid=metadata.uid, resource_version=metadata.resource_version)

@@ -1,0 +1,218 @@
+"""Who leads: a claim in the store that is renewed while it is wanted.
+
+The lease decides who does the work. Nothing that must be safe rests on it: every write is a
+compare-and-set, and a runtime refuses the terms before the newest one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from random import Random
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock.control.clock import Clock, Timer, pause
+from interlock.control.gate import Gate
+from interlock.resources.cluster import Lease, LeaseSpec, Namespace
+from interlock.resources.errors import AlreadyExistsError, InterlockError, NotFoundError
+from interlock.resources.metadata import Key, Metadata
+from interlock.store.contract import Store
+
+logger = logging.getLogger("interlock.lease")
+
+SYSTEM_NAMESPACE = "interlock-system"
+LEASE = Key("Lease", SYSTEM_NAMESPACE, "interlock")
+
+
+class LeaseTimes(Struct, frozen=True, kw_only=True):
+    """How long things take, in seconds: the defaults are those of Kubernetes' own controllers."""
+
+    #: Others wait this long after the last renewal they saw.
+    lasts_s: float = 15.0
+    #: A leader that could not renew for this long stops; well before others may begin.
+    renew_by_s: float = 10.0
+    #: Between two renewals, and between two looks at somebody else's lease.
+    every_s: float = 2.0
+
+
+class Election:
+    """Takes the lease when it is free or has not moved for its whole length; renews it; lets go.
+
+    Whether a foreign lease has run out is measured here, by this machine's monotonic clock, from
+    when its last change was seen: the moments written in it come from clocks that may differ.
+    With `sole` there can be no other control plane (the data directory is locked): the lease is
+    taken at once and needs no renewal.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        luck: Random,
+        gate: Gate,
+        identity: str,
+        *,
+        sole: bool = False,
+        times: LeaseTimes | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._luck = luck
+        self._gate = gate
+        self._identity = identity
+        self._sole = sole
+        self._times = times or LeaseTimes()
+        self._held: Lease | None = None
+        #: The foreign lease as last seen, and when a change of it was last seen.
+        self._seen = ""
+        self._seen_at = 0.0
+        self._watchdog: Timer | None = None
+        #: Called with the term when this control plane begins to lead, and when it ends.
+        self.on_lead: Callable[[int], None] = lambda _: None
+        self.on_lost: Callable[[], None] = lambda: None
+        #: Set while this control plane leads.
+        self.leading = asyncio.Event()
+
+    async def run(self) -> None:
+        """Lead whenever possible, until cancelled."""
+        while True:
+            await self._acquire()
+            await self._keep()
+            self.resign()
+
+    async def release(self) -> None:
+        """Stop leading and let the next one begin at once. Call it after `run` has ended."""
+        held, leading = self._held, self.leading.is_set()
+        self.resign("the lease was released")
+        if held is None or not leading:
+            return
+        try:
+            await self._store.update(replace(held, spec=replace(held.spec, holder_identity="")))
+        except InterlockError as error:
+            logger.warning("the lease could not be released, it runs out by itself: %s", error)
+
+    async def _acquire(self) -> None:
+        while True:
+            began = self._clock.monotonic()
+            try:
+                lease = await self._try_to_take()
+            except InterlockError as error:
+                logger.info("the lease could not be taken: %s", error)
+                lease = None
+            if lease is not None:
+                self._lead(lease, began)
+                return
+            await pause(self._clock, self._times.every_s * (1.0 + 0.2 * self._luck.random()))
+
+    async def _try_to_take(self) -> Lease | None:
+        """Take the lease if that may be done now; None when it is somebody else's."""
+        try:
+            lease = await self._store.get(LEASE)
+        except NotFoundError:
+            return await self._create()
+        assert isinstance(lease, Lease)
+        if not self._may_take(lease):
+            return None
+        now = self._clock.now()
+        spec = replace(
+            self._claim(),
+            acquire_time=now,
+            renew_time=now,
+            lease_transitions=lease.spec.lease_transitions + 1,
+        )
+        return await self._store.update(replace(lease, spec=spec))
+
+    async def _create(self) -> Lease:
+        try:
+            namespace = Namespace(metadata=Metadata(name=SYSTEM_NAMESPACE))
+            await self._store.create(namespace)
+        except AlreadyExistsError:
+            pass
+        now = self._clock.now()
+        metadata = Metadata(name=LEASE.name, namespace=LEASE.namespace)
+        spec = replace(self._claim(), acquire_time=now, renew_time=now)
+        return await self._store.create(Lease(metadata=metadata, spec=spec))
+
+    def _claim(self) -> LeaseSpec:
+        return LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=max(round(self._times.lasts_s), 1),
+        )
+
+    def _may_take(self, lease: Lease) -> bool:
+        holder = lease.spec.holder_identity
+        if self._sole or holder in ("", self._identity):
+            return True
+        monotonic = self._clock.monotonic()
+        if lease.metadata.resource_version != self._seen:
+            self._seen = lease.metadata.resource_version
+            self._seen_at = monotonic
+        return monotonic - self._seen_at >= lease.spec.lease_duration_seconds
+
+    def _lead(self, lease: Lease, began: float) -> None:
+        """Begin a term. It is numbered by the version that made it, so later terms are higher."""
+        self._held = lease
+        self._extend(lease.version, began)
+        self.leading.set()
+        logger.info("leading, term %d", lease.version)
+        self.on_lead(lease.version)
+
+    def _extend(self, term: int, began: float) -> None:
+        """Let writes pass until the renewal that began at `began` is too old."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        if self._sole:
+            self._gate.open(term)
+            return
+        until = began + self._times.renew_by_s
+        self._gate.open(term, until)
+        left = max(until - self._clock.monotonic(), 0.0)
+        self._watchdog = self._clock.call_later(left, self._expire)
+
+    def _expire(self) -> None:
+        """Renewing took too long, and may still be waiting for an answer: stop at once."""
+        if not self._gate.is_open:
+            self.resign()
+
+    async def _keep(self) -> None:
+        """Renew until that fails for too long, or somebody else has the lease."""
+        while self.leading.is_set():
+            await pause(self._clock, self._times.every_s)
+            if not self._gate.is_open:
+                return
+            if not self._sole and not await self._renew():
+                return
+
+    async def _renew(self) -> bool:
+        """Renew once; returns whether this control plane may still be the leader."""
+        began = self._clock.monotonic()
+        try:
+            found = await self._store.get(LEASE)
+            assert isinstance(found, Lease)
+            if found.spec.holder_identity != self._identity:
+                return False
+            spec = replace(found.spec, renew_time=self._clock.now())
+            held = await self._store.update(replace(found, spec=spec))
+        except InterlockError as error:
+            # Whether the write happened is not known. The gate shuts by itself if this goes on.
+            logger.warning("the lease could not be renewed: %s", error)
+            return True
+        if not self.leading.is_set() or not self._gate.is_open:
+            return False
+        self._held = held
+        self._extend(self._gate.term, began)
+        return True
+
+    def resign(self, reason: str = "the lease was lost") -> None:
+        """Write nothing more. The lease itself is left as it is, and runs out."""
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            self._watchdog = None
+        self._gate.shut(reason)
+        if self.leading.is_set():
+            self.leading.clear()
+            logger.warning("leading no more: %s", reason)
+            self.on_lost()

@@ -1,0 +1,370 @@
+"""Look, decide, apply: for every room, one key at a time, whatever fails."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+from interlock.control.actions_text import describe_actions
+from interlock.control.applier import Applied, Applier
+from interlock.control.cache import Cache
+from interlock.control.clock import Clock
+from interlock.control.gate import Gate
+from interlock.control.informer import drop_from, note_in
+from interlock.control.metrics import Metrics
+from interlock.control.queue import Item, WorkQueue
+from interlock.control.reconciler import Change, Reconciler
+from interlock.control.reports import Reports
+from interlock.control.runtime import RuntimeUnavailableError
+from interlock.control.staleness import Staleness
+from interlock.control.troubles import is_trouble_only, trouble_after, trouble_to_clear
+from interlock.resources.actions import Decision
+from interlock.resources.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FencedError,
+    InterlockError,
+    NotFoundError,
+    UnavailableError,
+)
+from interlock.resources.job import Job, Trouble
+from interlock.resources.metadata import Key, Resource
+from interlock.resources.tasks import TaskReport
+from interlock.resources.transitions import has_ended
+from interlock.store.contract import Journal, JournalEntry
+
+logger = logging.getLogger("interlock.loop")
+
+#: So many decisions are carried out at a time: enough to fill a group commit.
+IN_FLIGHT = 256
+#: So many keys are looked at before others get a turn on the event loop.
+_TURN = 32
+#: So many stale decisions in a row are made anew at once; after that there is a delay.
+_AT_ONCE = 3
+
+#: What keys that back off may wait for.
+_STORE, _RUNTIME = "store", "runtime"
+
+
+class Loop:
+    """Wakes rooms about what changed, has them look, and carries out what they decide.
+
+    A failure harms the key it happened for: it is counted, written to the object's status, and
+    tried again later. While the gate is shut nobody looks, because nothing could be done.
+    """
+
+    def __init__(
+        self,
+        *,
+        reconcilers: Iterable[Reconciler],
+        caches: Mapping[str, Cache[Any]],
+        reports: Reports | None,
+        queue: WorkQueue,
+        applier: Applier,
+        gate: Gate,
+        clock: Clock,
+        journal: Journal,
+        metrics: Metrics,
+    ) -> None:
+        self._rooms = {reconciler.room: reconciler for reconciler in reconcilers}
+        self._caches = caches
+        self._reports = reports
+        self._queue = queue
+        self._applier = applier
+        self._gate = gate
+        self._clock = clock
+        self._journal = journal
+        self._metrics = metrics
+        self._stale = Staleness(caches)
+        self._events: asyncio.AbstractEventLoop | None = None
+        self._pump_is_due = False
+        #: Decisions being carried out, in the order they began.
+        self._under_way: dict[asyncio.Task[None], None] = {}
+        self._idle = asyncio.Event()
+        #: What could not be reached when it was last asked.
+        self._down: dict[str, None] = {}
+        #: Told of every change that the caches took in, before any room is.
+        self.on_changed: Callable[[Sequence[Change]], None] = lambda _: None
+        queue.on_ready = self.ready
+        metrics.watch(queue, gate, reports)
+        if reports is not None:
+            reports.publish = self.reported
+            reports.on_complete = self.runtime_is_back
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is ready to be looked at, and nothing is being carried out."""
+        return not self._under_way and not (self._events and self._queue.depth)
+
+    def start(self) -> None:
+        """Begin to look, on the running event loop."""
+        self._events = asyncio.get_running_loop()
+        self.ready()
+
+    def stop_looking(self) -> None:
+        """Look at nothing more; what is being carried out goes on."""
+        self._events = None
+
+    async def drained(self) -> None:
+        """Wait until nothing is being carried out."""
+        while self._under_way:
+            self._idle.clear()
+            await self._idle.wait()
+
+    def ready(self) -> None:
+        """Look at ready keys in the next turn: one turn for everything woken until then."""
+        if self._events is not None and not self._pump_is_due:
+            self._pump_is_due = True
+            self._events.call_soon(self._pump)
+
+    # What wakes keys.
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        """Wake the rooms about changes in the caches."""
+        self.on_changed(changes)
+        self._wake_rooms(changes)
+
+    def _wake_rooms(self, changes: Sequence[Change]) -> None:
+        wake = self._queue.wake
+        for change in changes:
+            for item in self._stale.heard(change):
+                wake(item)
+            if is_trouble_only(change):
+                continue
+            for room, reconciler in self._rooms.items():
+                try:
+                    for key in reconciler.wakes(change):
+                        wake(Item(room, key))
+                except Exception as error:
+                    self._could_not_wake(room, change, error)
+
+    def reported(self, reports: Sequence[TaskReport]) -> None:
+        """Wake the rooms about what a runtime said."""
+        for report in reports:
+            for room, reconciler in self._rooms.items():
+                try:
+                    for key in reconciler.reported(report):
+                        self._queue.wake(Item(room, key))
+                except Exception:
+                    logger.exception("%s: could not be told of %s", room, report.id)
+                    self._metrics.rooms[room].failures += 1
+
+    def wake(self, room: str, key: Key) -> None:
+        """Have a room look at a key."""
+        self._queue.wake(Item(room, key))
+
+    def revisit(self) -> None:
+        """Wake the rooms about everything there is, as if it were new."""
+        self._wake_rooms([Change(None, held) for cache in self._caches.values() for held in cache])
+
+    def store_is_back(self) -> None:
+        """The store can be reached again: try at once what waited for it."""
+        self._down.pop(_STORE, None)
+        self._queue.hasten(_STORE)
+
+    def runtime_is_back(self) -> None:
+        """All that the runtime knows was read: look at every Job that may have waited for it."""
+        self._down.pop(_RUNTIME, None)
+        self._queue.hasten(_RUNTIME)
+        jobs: Cache[Job] | None = self._caches.get("Job")
+        if jobs is not None:
+            open_jobs = (job for job in jobs if job.is_going or not has_ended(job))
+            self._wake_rooms([Change(None, job) for job in open_jobs])
+
+    def _could_not_wake(self, room: str, change: Change, error: Exception) -> None:
+        """Look at the changed object itself, so that the room fails where it can be seen."""
+        resource = change.after or change.before
+        assert resource is not None
+        logger.error("%s: could not be woken about %s", room, resource.key, exc_info=error)
+        self._metrics.rooms[room].failures += 1
+        self._queue.wake(Item(room, resource.key))
+
+    # Looking and deciding.
+
+    def _pump(self) -> None:
+        self._pump_is_due = False
+        for _ in range(_TURN):
+            if self._events is None or len(self._under_way) >= IN_FLIGHT or not self._gate.is_open:
+                return
+            item = self._queue.take()
+            if item is None:
+                return
+            self._look(item)
+        if self._queue.depth:
+            self.ready()
+
+    def _look(self, item: Item) -> None:
+        room = self._metrics.rooms[item.room]
+        seen = self._seen(item.key)
+        began = self._clock.monotonic()
+        try:
+            decision = self._rooms[item.room].look(item.key, self._clock.now())
+        except Exception as error:
+            self._begin(self._fail(item, error))
+            return
+        finally:
+            room.looks += 1
+            room.look.observe(self._clock.monotonic() - began)
+        if decision.actions:
+            self._begin(self._apply(item, decision, seen))
+        elif (job := trouble_to_clear(item, seen)) is not None:
+            self._begin(self._clear_trouble(item, decision, job))
+        else:
+            self._finish(item, decision)
+
+    def _seen(self, key: Key) -> Resource | None:
+        cache = self._caches.get(key.kind)
+        return cache.get(key) if cache is not None else None
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._events is not None
+        task = self._events.create_task(work)
+        self._under_way[task] = None
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        del self._under_way[task]
+        if not self._under_way:
+            self._idle.set()
+        if self._queue.depth:
+            self.ready()
+
+    def _finish(self, item: Item, decision: Decision) -> None:
+        self._stale.settled(item)
+        self._queue.done(item, decision.wake_at)
+
+    # Carrying out.
+
+    async def _apply(self, item: Item, decision: Decision, seen: Resource | None) -> None:
+        applied = Applied()
+        began = self._clock.monotonic()
+        failure: Exception | None = None
+        try:
+            await self._applier.apply(decision, applied)
+        except asyncio.CancelledError:
+            self._note(applied)
+            self._queue.retry(item)
+            raise
+        except Exception as error:
+            failure = error
+        self._note(applied)
+        self._metrics.rooms[item.room].apply.observe(self._clock.monotonic() - began)
+        self._record(item, decision, seen, failure)
+        if failure is not None:
+            await self._fail(item, failure)
+            return
+        self._finish(item, decision)
+        if self._down:
+            self._reached(applied)
+
+    def _note(self, applied: Applied) -> None:
+        """Let every room see what was written at once, before the store tells of it."""
+        changes: list[Change] = []
+        for resource in applied.stored.values():
+            if (cache := self._caches.get(resource.kind)) is not None:
+                note_in(cache, resource, changes)
+        for resource in applied.removed.values():
+            if (cache := self._caches.get(resource.kind)) is not None:
+                drop_from(cache, resource.key, resource.version, changes)
+        if self._reports is not None:
+            self._reports.launched(applied.launched)
+            self._reports.forgotten(applied.forgotten)
+        self._metrics.carried_out(applied)
+        if changes:
+            self.changed(changes)
+
+    def _reached(self, applied: Applied) -> None:
+        if applied.writes and _STORE in self._down:
+            self.store_is_back()
+        if (applied.launched or applied.stopped or applied.forgotten) and _RUNTIME in self._down:
+            self._down.pop(_RUNTIME)
+            self._queue.hasten(_RUNTIME)
+
+    def _record(
+        self, item: Item, decision: Decision, seen: Resource | None, failure: Exception | None
+    ) -> None:
+        """Tell of one decision: a line in the log, an entry in the journal."""
+        self._metrics.rooms[item.room].decisions += 1
+        version = seen.version if seen is not None else 0
+        actions = describe_actions(decision.actions)
+        outcome = type(failure).__name__ if failure is not None else ""
+        if logger.isEnabledFor(logging.INFO):
+            told = f"{item.key} {item.room} v{version}: {', '.join(actions)}"
+            because = f" ({decision.reason})" if decision.reason else ""
+            ended = f": {outcome}: {failure}" if failure is not None else ""
+            logger.info("%s%s%s", told, because, ended)
+        self._journal.append(
+            JournalEntry(
+                at=self._clock.now(),
+                kind=item.key.kind,
+                namespace=item.key.namespace,
+                name=item.key.name,
+                room=item.room,
+                actions=actions,
+                reason=decision.reason,
+                version=version,
+                outcome=outcome,
+            )
+        )
+
+    # What went wrong.
+
+    async def _fail(self, item: Item, error: Exception) -> None:
+        """Put a key back to be tried again, in the way that fits what went wrong."""
+        room = self._metrics.rooms[item.room]
+        match error:
+            case ConflictError() | NotFoundError() | AlreadyExistsError():
+                room.conflicts += 1
+                self._decide_again(item, error)
+            case FencedError():
+                self._gate.shut(str(error))
+                self._queue.retry(item)
+            case InterlockError(retryable=True):
+                room.retries += 1
+                self._queue.retry(item, self._cause(error))
+            case _:
+                room.failures += 1
+                logger.error("%s %s failed", item.room, item.key, exc_info=error)
+                await self._tell_trouble(item, error)
+                self._queue.retry(item)
+
+    def _decide_again(
+        self, item: Item, error: ConflictError | NotFoundError | AlreadyExistsError
+    ) -> None:
+        """The decision was stale: make a new one once the cache has caught up."""
+        if self._stale.caught_up(error) and self._queue.failures(item) < _AT_ONCE:
+            self._queue.retry_now(item)
+            return
+        self._stale.wait(item, error)
+        self._queue.retry(item)
+
+    def _cause(self, error: Exception) -> str:
+        if not isinstance(error, UnavailableError):
+            return ""
+        cause = _STORE
+        if isinstance(error, RuntimeUnavailableError):
+            cause = _RUNTIME
+            if self._reports is not None:
+                self._reports.suspect()
+        self._down[cause] = None
+        return cause
+
+    async def _tell_trouble(self, item: Item, error: Exception) -> None:
+        trouble = trouble_after(item, self._seen(item.key), error, self._clock.now())
+        if trouble is not None:
+            await self._write_trouble(*trouble)
+
+    async def _clear_trouble(self, item: Item, decision: Decision, job: Job) -> None:
+        await self._write_trouble(job, None)
+        self._finish(item, decision)
+
+    async def _write_trouble(self, job: Job, trouble: Trouble | None) -> None:
+        """Write it if that can be done; there is always another look to do it at."""
+        applied = Applied()
+        try:
+            applied.keep(await self._applier.record_trouble(job, trouble))
+        except Exception as error:
+            logger.warning("%s: its trouble could not be written: %s", job.key, error)
+        self._note(applied)

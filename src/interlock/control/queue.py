@@ -1,0 +1,208 @@
+"""Which keys to look at: each one at a time per room, no wake lost, failures later and later."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime
+from random import Random
+from typing import NamedTuple
+
+from interlock.control.backoff import delay_after
+from interlock.control.clock import Clock, Timer
+from interlock.control.timetable import Timetable
+from interlock.resources.metadata import Key
+
+#: Of the keys that wait for the same cause, one is tried at least this often: it finds out first.
+PROBE_S = 2.0
+
+
+class Item(NamedTuple):
+    """A room and the key it is to look at."""
+
+    room: str
+    key: Key
+
+
+class WorkQueue:
+    """Keys that are ready, in work, backing off, or waiting for a moment.
+
+    A key is handed out by `take` and is in work until `done` or `retry`. One that is woken
+    meanwhile is ready again right after. Ready keys come in the order they were woken.
+    """
+
+    def __init__(self, clock: Clock, luck: Random) -> None:
+        self._clock = clock
+        self._luck = luck
+        #: Called whenever a key becomes ready; the loop puts itself here.
+        self.on_ready: Callable[[], None] = lambda: None
+        self._ready: deque[Item] = deque()
+        #: What is in `_ready`; asked, never iterated.
+        self._is_ready: set[Item] = set()
+        #: Whether a key in work was woken meanwhile.
+        self._in_work: dict[Item, bool] = {}
+        #: How often in a row each key failed, and on what it waits.
+        self._failures: dict[Item, int] = {}
+        self._causes: dict[Item, str] = {}
+        #: The key that finds out whether a cause is over.
+        self._probes: dict[str, Item] = {}
+        self._retries: Timetable[Item, float] = Timetable()
+        self._moments: Timetable[Item, datetime] = Timetable()
+        self._retry_timer: tuple[float, Timer] | None = None
+        self._moment_timer: tuple[datetime, Timer] | None = None
+        clock.on_jump(self._wake_waiting)
+
+    @property
+    def depth(self) -> int:
+        """How many keys are ready."""
+        return len(self._ready)
+
+    @property
+    def in_work(self) -> int:
+        """How many keys are being worked on."""
+        return len(self._in_work)
+
+    @property
+    def backing_off(self) -> int:
+        """How many keys wait for another try."""
+        return len(self._retries)
+
+    @property
+    def next_moment(self) -> datetime | None:
+        """The earliest moment a key asked to be looked at again."""
+        return self._moments.earliest()
+
+    def failures(self, item: Item) -> int:
+        """How often in a row a key has failed."""
+        return self._failures.get(item, 0)
+
+    def wake(self, item: Item) -> None:
+        """Have a key looked at, once, however often it is woken until then."""
+        if item in self._in_work:
+            self._in_work[item] = True
+            return
+        if item in self._is_ready:
+            return
+        self._retries.cancel(item)
+        self._is_ready.add(item)
+        self._ready.append(item)
+        self.on_ready()
+
+    def take(self) -> Item | None:
+        """The next ready key, in work from now on; None when there is none."""
+        if not self._ready:
+            return None
+        item = self._ready.popleft()
+        self._is_ready.remove(item)
+        self._in_work[item] = False
+        return item
+
+    def done(self, item: Item, wake_at: datetime | None = None) -> None:
+        """A key was dealt with; it is looked at again at `wake_at` and at no earlier wish."""
+        self._failures.pop(item, None)
+        self._wait_for(item, "")
+        if wake_at is None:
+            self._moments.cancel(item)
+        else:
+            self._moments.put(item, wake_at)
+            self._arm_moments()
+        self._leave_work(item)
+
+    def retry(self, item: Item, cause: str = "") -> None:
+        """A key failed: look again after a delay that grows with every failure in a row.
+
+        Keys that wait for the same `cause` are brought back together by `hasten`.
+        """
+        failures = self._failures[item] = self._failures.get(item, 0) + 1
+        self._wait_for(item, cause)
+        if self._leave_work(item):
+            return
+        delay = delay_after(failures, self._luck)
+        if cause and self._probes.setdefault(cause, item) == item:
+            delay = min(delay, PROBE_S)
+        self._retries.put(item, self._clock.monotonic() + delay)
+        self._arm_retries()
+
+    def retry_now(self, item: Item) -> None:
+        """A key failed, and there is reason to believe that it would not do so again."""
+        self._failures[item] = self._failures.get(item, 0) + 1
+        del self._in_work[item]
+        self.wake(item)
+
+    def hasten(self, cause: str) -> None:
+        """What keys waited for is back: look at all of them, and forget their failures."""
+        self._probes.pop(cause, None)
+        waiting = [item for item, why in self._causes.items() if why == cause]
+        for item in waiting:
+            del self._causes[item]
+            self._failures.pop(item, None)
+            if item in self._retries:
+                self.wake(item)
+
+    def forget_all(self) -> None:
+        """Drop everything that is not in work: nobody is to look any more."""
+        self._ready.clear()
+        self._is_ready.clear()
+        self._retries.take_all()
+        self._moments.take_all()
+        self._failures.clear()
+        self._causes.clear()
+        self._probes.clear()
+        for item in self._in_work:
+            self._in_work[item] = False
+        for timer in (self._retry_timer, self._moment_timer):
+            if timer is not None:
+                timer[1].cancel()
+        self._retry_timer = self._moment_timer = None
+
+    def _wait_for(self, item: Item, cause: str) -> None:
+        before = self._causes.pop(item, "")
+        if before and before != cause and self._probes.get(before) == item:
+            del self._probes[before]
+        if cause:
+            self._causes[item] = cause
+
+    def _leave_work(self, item: Item) -> bool:
+        """Take a key out of work; returns whether it was woken meanwhile and is ready again."""
+        woken = self._in_work.pop(item)
+        if woken:
+            self.wake(item)
+        return woken
+
+    def _wake_waiting(self) -> None:
+        for item in self._moments.take_all():
+            self.wake(item)
+
+    def _arm_moments(self) -> None:
+        """Have one timer ring no later than the earliest moment; a ring too early is harmless."""
+        earliest = self._moments.earliest()
+        if earliest is None:
+            return
+        if self._moment_timer is not None:
+            if self._moment_timer[0] <= earliest:
+                return
+            self._moment_timer[1].cancel()
+        self._moment_timer = (earliest, self._clock.call_at(earliest, self._ring_moments))
+
+    def _ring_moments(self) -> None:
+        self._moment_timer = None
+        for item in self._moments.take_due(self._clock.now()):
+            self.wake(item)
+        self._arm_moments()
+
+    def _arm_retries(self) -> None:
+        earliest = self._retries.earliest()
+        if earliest is None:
+            return
+        if self._retry_timer is not None:
+            if self._retry_timer[0] <= earliest:
+                return
+            self._retry_timer[1].cancel()
+        delay = max(earliest - self._clock.monotonic(), 0.0)
+        self._retry_timer = (earliest, self._clock.call_later(delay, self._ring_retries))
+
+    def _ring_retries(self) -> None:
+        self._retry_timer = None
+        for item in self._retries.take_due(self._clock.monotonic()):
+            self.wake(item)
+        self._arm_retries()

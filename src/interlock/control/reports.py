@@ -1,0 +1,184 @@
+"""What the runtime knows of every attempt, kept at hand."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+from types import MappingProxyType
+
+from interlock.control.backoff import Backoff
+from interlock.control.clock import Clock, pause
+from interlock.control.runtime import Runtime
+from interlock.resources.errors import InterlockError
+from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
+
+logger = logging.getLogger("interlock.reports")
+
+_NOTHING: Mapping[tuple[int, int], TaskReport] = MappingProxyType({})
+
+#: A report never takes an attempt back to a state before the one it had. A fate that could not
+#: be told may still become known, so Unknown and Running may follow each other.
+_RANK = {
+    ReportState.ACCEPTED: 0,
+    ReportState.RUNNING: 1,
+    ReportState.UNKNOWN: 1,
+    ReportState.NOT_STARTED: 2,
+    ReportState.ENDED: 2,
+}
+
+
+class Reports:
+    """The newest report of every attempt, by the uid of its Job.
+
+    Everything is read once at the start and again whenever the runtime could not be reached;
+    in between the runtime tells. Nothing may be concluded from an attempt that is missing here
+    unless `complete` says so.
+    """
+
+    def __init__(self, runtime: Runtime, clock: Clock, luck: Random) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._backoff = Backoff(luck)
+        #: Called with what is new, and whenever everything was read; the loop puts itself here.
+        self.publish: Callable[[Sequence[TaskReport]], None] = lambda _: None
+        self.on_complete: Callable[[], None] = lambda: None
+        self._held: dict[str, dict[tuple[int, int], TaskReport]] = {}
+        self._counts = dict.fromkeys(ReportState, 0)
+        #: Attempts told of while everything is being read: what was read of them may be older.
+        self._touched: dict[TaskId, None] | None = None
+        self._must_read = asyncio.Event()
+        self._must_read.set()
+        #: Whether everything the runtime knows was read.
+        self.complete = False
+        #: Set once everything was read for the first time.
+        self.synced = asyncio.Event()
+
+    def of(self, job_uid: str) -> Mapping[tuple[int, int], TaskReport]:
+        """The reports of a Job's attempts, by task index and attempt number."""
+        return self._held.get(job_uid, _NOTHING)
+
+    def count(self, state: ReportState) -> int:
+        """How many known attempts are in a state."""
+        return self._counts[state]
+
+    def launched(self, orders: Iterable[TaskOrder]) -> None:
+        """Attempts were handed to the runtime durably: they are known, whatever else is."""
+        for order in orders:
+            known = self._held.get(order.job_uid)
+            if known is None or (order.index, order.attempt) not in known:
+                self._put(_accepted(order))
+            self._touch(order.id)
+
+    def forgotten(self, tasks: Iterable[TaskId]) -> None:
+        """The runtime was told to forget these attempts."""
+        for task in tasks:
+            self._touch(task)
+            self._remove(task)
+
+    def suspect(self) -> None:
+        """The runtime could not be reached: read everything again before trusting what is here."""
+        self.complete = False
+        self._must_read.set()
+
+    async def run(self) -> None:
+        """Keep up to date until cancelled."""
+        unsubscribe = self._runtime.subscribe(self._hear)
+        try:
+            while True:
+                await self._must_read.wait()
+                try:
+                    await self._read()
+                except InterlockError as error:
+                    delay = self._backoff.failed()
+                    logger.warning("reading reports failed, again in %.2f s: %s", delay, error)
+                    await pause(self._clock, delay)
+        finally:
+            unsubscribe()
+
+    async def _read(self) -> None:
+        self._must_read.clear()
+        self._touched = {}
+        try:
+            reports = await self._runtime.reports()
+        except BaseException:
+            self._touched = None
+            self._must_read.set()
+            raise
+        touched, self._touched = self._touched, None
+        news = self._replace(reports, touched)
+        self._backoff.reset()
+        # Asked to read again meanwhile: what was read may be of before the interruption.
+        self.complete = not self._must_read.is_set()
+        if news:
+            self.publish(news)
+        if self.complete:
+            self.synced.set()
+            self.on_complete()
+
+    def _replace(
+        self, reports: Sequence[TaskReport], touched: Mapping[TaskId, None]
+    ) -> list[TaskReport]:
+        """Hold what was read; returns what is new, and what is no longer known."""
+        news = [report for report in reports if report.id not in touched and self._note(report)]
+        told = {report.id: None for report in reports}
+        vanished = [
+            report
+            for attempts in self._held.values()
+            for report in attempts.values()
+            if report.id not in told and report.id not in touched
+        ]
+        for report in vanished:
+            self._remove(report.id)
+        return news + vanished
+
+    def _hear(self, reports: Sequence[TaskReport]) -> None:
+        news = []
+        for report in reports:
+            self._touch(report.id)
+            if self._note(report):
+                news.append(report)
+        if news:
+            self.publish(news)
+
+    def _note(self, report: TaskReport) -> bool:
+        """Hold a report unless a better one is held; returns whether it is news."""
+        held = self._held.get(report.job_uid, _NOTHING).get((report.index, report.attempt))
+        if held is not None and (held == report or _RANK[held.state] > _RANK[report.state]):
+            return False
+        self._put(report)
+        return True
+
+    def _put(self, report: TaskReport) -> None:
+        attempts = self._held.setdefault(report.job_uid, {})
+        before = attempts.get((report.index, report.attempt))
+        if before is not None:
+            self._counts[before.state] -= 1
+        attempts[report.index, report.attempt] = report
+        self._counts[report.state] += 1
+
+    def _remove(self, task: TaskId) -> None:
+        attempts = self._held.get(task.job_uid)
+        if attempts is None:
+            return
+        report = attempts.pop((task.task, task.attempt), None)
+        if report is not None:
+            self._counts[report.state] -= 1
+        if not attempts:
+            del self._held[task.job_uid]
+
+    def _touch(self, task: TaskId) -> None:
+        if self._touched is not None:
+            self._touched[task] = None
+
+
+def _accepted(order: TaskOrder) -> TaskReport:
+    return TaskReport(
+        job_uid=order.job_uid,
+        index=order.index,
+        attempt=order.attempt,
+        namespace=order.namespace,
+        job=order.job,
+        state=ReportState.ACCEPTED,
+    )

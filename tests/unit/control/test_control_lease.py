@@ -1,0 +1,231 @@
+"""The lease: one leader at a time as far as a lease can tell, and the next one soon after."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+
+import pytest
+from control_world import World
+
+from interlock.control.gate import Gate
+from interlock.control.lease import LEASE, Election, LeaseTimes
+from interlock.control.stopping import end_task
+from interlock.resources.cluster import Lease
+from interlock.resources.errors import FencedError, UnavailableError
+
+TIMES = LeaseTimes()
+
+
+class Candidate:
+    """A control plane that would like to lead."""
+
+    def __init__(self, world: World, name: str, *, sole: bool = False) -> None:
+        self.world = world
+        self.gate = Gate(world.clock)
+        self.election = Election(
+            world.store, world.clock, Random(name), self.gate, name, sole=sole, times=TIMES
+        )
+        self.terms: list[int] = []
+        self.losses = 0
+        self.election.on_lead = self.terms.append
+        self.election.on_lost = self._lost
+
+    def _lost(self) -> None:
+        self.losses += 1
+
+    def start(self) -> asyncio.Task[None]:
+        return self.world.events.create_task(self.election.run())
+
+    async def stop(self, task: asyncio.Task[None]) -> None:
+        await end_task(task)
+        await self.election.release()
+
+
+async def the_lease(world: World) -> Lease:
+    lease = await world.store.get(LEASE)
+    assert isinstance(lease, Lease)
+    return lease
+
+
+def test_the_first_one_leads_and_keeps_leading() -> None:
+    world = World()
+    first, second = Candidate(world, "first"), Candidate(world, "second")
+
+    async def check() -> None:
+        first.start()
+        await first.election.leading.wait()
+        second.start()
+        await world.passes(3600)
+        assert first.gate.is_open
+        assert not second.gate.is_open
+        assert (len(first.terms), second.terms) == (1, [])
+        assert (await the_lease(world)).spec.holder_identity == "first"
+
+    world.run(check())
+
+
+def test_a_clean_stop_hands_over_at_once_with_a_higher_term() -> None:
+    world = World()
+    first, second = Candidate(world, "first"), Candidate(world, "second")
+
+    async def check() -> None:
+        task = first.start()
+        await first.election.leading.wait()
+        second.start()
+        await world.passes(60)
+        await first.stop(task)
+        assert not first.gate.is_open
+        assert first.losses == 1
+        began = world.clock.monotonic()
+        await second.election.leading.wait()
+        assert world.clock.monotonic() - began < TIMES.lasts_s / 2
+        assert second.terms[0] > first.terms[0]
+        assert (await the_lease(world)).spec.lease_transitions == 1
+
+    world.run(check())
+
+
+def test_a_leader_that_vanishes_is_followed_when_its_lease_ran_out() -> None:
+    world = World()
+    first, second = Candidate(world, "first"), Candidate(world, "second")
+
+    async def check() -> None:
+        task = first.start()
+        await first.election.leading.wait()
+        second.start()
+        await world.passes(60)
+        task.cancel()
+        began = world.clock.monotonic()
+        await second.election.leading.wait()
+        assert world.clock.monotonic() - began >= TIMES.lasts_s - TIMES.every_s
+        # Nobody told the first one, and yet nothing of it passes any more.
+        with pytest.raises(FencedError):
+            first.gate.check()
+
+    world.run(check())
+
+
+def test_a_leader_that_cannot_renew_stops_before_another_begins() -> None:
+    world = World()
+    first, second = Candidate(world, "first"), Candidate(world, "second")
+    failing = False
+
+    async def check() -> None:
+        nonlocal failing
+        first.start()
+        await first.election.leading.wait()
+        await world.passes(60)
+        failing = True
+        began = world.clock.monotonic()
+        while first.election.leading.is_set():
+            await world.passes(0.1)
+        assert world.clock.monotonic() - began <= TIMES.renew_by_s + 1
+        assert not first.gate.is_open
+        failing = False
+        second.start()
+        await world.passes(120)
+        assert first.gate.is_open != second.gate.is_open
+        terms = first.terms + second.terms
+        assert terms == sorted(terms)
+
+    def fail(call: str) -> None:
+        if failing and call == "update":
+            raise UnavailableError("down")
+
+    world.store.before = fail
+    world.run(check())
+
+
+def test_a_store_that_never_answers_shuts_the_gate_all_the_same() -> None:
+    world = World()
+    gate = Gate(world.clock)
+    election = Election(world.store, world.clock, Random(0), gate, "me")
+
+    async def never(key: object) -> Lease:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def check() -> None:
+        world.events.create_task(election.run())
+        await election.leading.wait()
+        world.store.get = never  # type: ignore[method-assign]
+        await world.passes(TIMES.renew_by_s + TIMES.every_s)
+        assert not gate.is_open
+        assert not election.leading.is_set()
+
+    world.run(check())
+
+
+def test_with_proof_that_no_other_runs_the_lease_is_taken_at_once_and_costs_nothing() -> None:
+    world = World()
+    dead, sole = Candidate(world, "dead"), Candidate(world, "sole", sole=True)
+
+    async def check() -> None:
+        task = dead.start()
+        await dead.election.leading.wait()
+        task.cancel()
+        running = sole.start()
+        began = world.clock.monotonic()
+        await sole.election.leading.wait()
+        assert world.clock.monotonic() == began
+        calls = len(world.store.calls)
+        await world.passes(3600)
+        assert sole.gate.is_open
+        assert len(world.store.calls) == calls
+        assert sole.terms[0] > dead.terms[0]
+        await sole.stop(running)
+        assert (await the_lease(world)).spec.holder_identity == ""
+
+    world.run(check())
+
+
+def test_a_leader_that_was_fenced_off_resigns_and_may_lead_again_later() -> None:
+    world = World()
+    only = Candidate(world, "only")
+
+    async def check() -> None:
+        only.start()
+        await only.election.leading.wait()
+        only.gate.shut("a runtime follows a newer leader")
+        await world.passes(60)
+        assert only.losses == 1
+        assert only.gate.is_open
+        assert only.terms == sorted(set(only.terms))
+        assert len(only.terms) == 2
+
+    world.run(check())
+
+
+def test_releasing_in_an_outage_does_not_fail() -> None:
+    world = World()
+    only = Candidate(world, "only")
+
+    async def check() -> None:
+        task = only.start()
+        await only.election.leading.wait()
+        world.store.before = _down
+        await only.stop(task)
+        assert not only.gate.is_open
+
+    world.run(check())
+
+
+def _down(call: str) -> None:
+    raise UnavailableError("down")
+
+
+def test_an_outage_at_the_start_only_delays() -> None:
+    world = World()
+    only = Candidate(world, "only")
+
+    async def check() -> None:
+        world.store.before = _down
+        only.start()
+        await world.passes(60)
+        assert not only.terms
+        world.store.before = lambda _: None
+        await only.election.leading.wait()
+        assert only.gate.is_open
+
+    world.run(check())
