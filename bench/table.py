@@ -16,7 +16,7 @@ def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -
     )
     for row, given in zip(cells, rows, strict=True):
         fitted = (_fit(*each) for each in zip(row, widths, given, strict=True))
-        print("  " + "  ".join(fitted))
+        print("  " + "  ".join(fitted).rstrip())
 
 
 def _text(cell: object) -> str:

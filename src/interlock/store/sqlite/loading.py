@@ -1,0 +1,75 @@
+"""Reading the log at the start: what is current, what changed last, what nobody needs."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from interlock.resources.kinds import decode
+from interlock.resources.metadata import Key, Resource
+from interlock.store.contract import Event, EventType
+from interlock.store.shelves import Shelves
+from interlock.store.sqlite.file import CorruptFileError
+from interlock.store.watching import Change
+
+
+class Loaded(Struct):
+    """What was in the log."""
+
+    changes: list[Change]
+    floor: int
+    version: int
+    #: Versions that were replaced before the floor, and stayed because a clean-up was cut short.
+    spare: list[int]
+    #: The number of the newest journal entry.
+    journal: int
+
+
+def load(connection: sqlite3.Connection, path: Path, shelves: Shelves) -> Loaded:
+    """Put everything that is current on the shelves.
+
+    Raises:
+        CorruptFileError: A row cannot be read.
+    """
+    (floor,) = connection.execute("SELECT value FROM facts WHERE name = 'floor'").fetchone()
+    (oldest,) = connection.execute("SELECT min(number) FROM log").fetchone()
+    loaded = Loaded([], floor, floor, [], -min(oldest or 0, 0))
+    rows = connection.execute(
+        "SELECT number, kind, gone, data FROM log WHERE number > 0 ORDER BY number"
+    )
+    note = _note_into(loaded, shelves)
+    number = 0
+    try:
+        for number, kind, gone, data in rows:
+            note(number, decode(kind, data), gone)
+    except (KeyError, msgspec.DecodeError) as error:
+        raise CorruptFileError(path, f"version {number} cannot be read: {error}") from error
+    loaded.version = max(number, floor)
+    return loaded
+
+
+def _note_into(loaded: Loaded, shelves: Shelves) -> Callable[[int, Resource, int], None]:
+    floor, changes, spare = loaded.floor, loaded.changes, loaded.spare
+
+    def note(version: int, resource: Resource, gone: int) -> None:
+        key: Key = resource.key
+        before = shelves.get(key)
+        kind = EventType.DELETED if gone else EventType.MODIFIED if before else EventType.ADDED
+        change = Change(key, before, Event(kind, resource, version), version)
+        shelves.apply((change,))
+        if version > floor:
+            changes.append(change)
+        else:
+            spare.extend(unneeded(change))
+
+    return note
+
+
+def unneeded(change: Change) -> tuple[int, ...]:
+    """The versions that nobody needs once a change is no longer remembered."""
+    before = () if change.before is None else (change.before.version,)
+    return (*before, change.version) if change.event.type is EventType.DELETED else before

@@ -1,0 +1,219 @@
+"""The store on SQLite: decided in memory, acknowledged when durable."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+
+from interlock.resources.codec import encode
+from interlock.resources.errors import InterlockError, UnavailableError
+from interlock.store.contract import EventType, Identities, Now
+from interlock.store.kept import KeptStore
+from interlock.store.sqlite.file import FileLock, back_up, open_for_writing
+from interlock.store.sqlite.journal import JOURNAL_ENTRIES, SqliteJournal
+from interlock.store.sqlite.loading import load, unneeded
+from interlock.store.sqlite.writer import Batch, Outcome, Writer
+from interlock.store.watching import BUFFERED, REMEMBERED, Change
+
+_DELETED = EventType.DELETED
+
+
+class SqliteStore(KeptStore):
+    """Resources in one file that one process owns. Make it with `open`."""
+
+    def __init__(
+        self,
+        path: Path,
+        now: Now,
+        identities: Identities,
+        *,
+        remembered: int,
+        buffered: int,
+        journal_entries: int,
+    ) -> None:
+        super().__init__(now, identities, remembered=remembered, buffered=buffered)
+        self._path = path
+        self._journal_entries = journal_entries
+        self._loop = asyncio.get_running_loop()
+        #: Held for moments only, by the loop that fills a batch and the thread that takes it.
+        self._handing = Lock()
+        self._open: Batch | None = None
+        #: The batch that was opened last; it may be committed by now.
+        self._latest: Batch | None = None
+        self._era = 0
+        self._drops: list[int] = []
+        self._is_closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path | str,
+        now: Now,
+        identities: Identities,
+        *,
+        remembered: int = REMEMBERED,
+        buffered: int = BUFFERED,
+        journal_entries: int = JOURNAL_ENTRIES,
+    ) -> SqliteStore:
+        """Open the file, or make it.
+
+        Raises:
+            FileInUseError: Another process has it open.
+            CorruptFileError: It is damaged.
+            NewerFileError: It was written by a later release.
+            UnavailableError: It cannot be opened now.
+        """
+        store = cls(
+            Path(path),
+            now,
+            identities,
+            remembered=remembered,
+            buffered=buffered,
+            journal_entries=journal_entries,
+        )
+        await store._begin()
+        return store
+
+    async def _begin(self) -> None:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(self._path)
+        except OSError as error:
+            raise UnavailableError(f"{self._path} cannot be opened: {error}") from error
+        try:
+            self._connection = await asyncio.to_thread(self._load)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._writer = Writer(self._connection, self._loop, self._take, self._finish)
+        await self._make_default_namespace()
+
+    def _load(self) -> sqlite3.Connection:
+        connection = open_for_writing(self._path)
+        try:
+            loaded = load(connection, self._path, self._shelves)
+        except InterlockError:
+            connection.close()
+            raise
+        self._last_version = loaded.version
+        spare = self._hub.remember(loaded.changes, floor=loaded.floor, version=loaded.version)
+        self._drops.extend(loaded.spare)
+        self._forget(spare)
+        #: The durable, bounded record of decisions.
+        self.journal = SqliteJournal(
+            self._path, loaded.journal, self._call_writer, entries=self._journal_entries
+        )
+        return connection
+
+    async def _make_default_namespace(self) -> None:
+        change = self._default_namespace()
+        if change is None:
+            return
+        try:
+            await self._carry_out(change, dry_run=False)
+        except UnavailableError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Finish what is under way, end every watch, and let go of the file."""
+        if self._is_closed:
+            return
+        self._call_writer()
+        self._is_closed = True
+        self.journal.close()
+        # The thread hands its outcomes to the loop, so the loop must not wait for it itself.
+        await asyncio.to_thread(self._writer.stop)
+        if self._latest is not None:
+            await self._latest.outcome
+        self._hub.close()
+        self._lock.release()
+
+    async def back_up(self, target: Path) -> None:
+        """Write a copy, as everything is at one moment, while writes go on.
+
+        Raises:
+            UnavailableError: It could not be written.
+        """
+        await asyncio.to_thread(back_up, self._path, target)
+
+    def _commit(self, change: Change) -> Outcome:
+        if self._is_closed:
+            raise UnavailableError("the store is closed")
+        event = change.event
+        row = (change.version, change.key[0], int(event.type is _DELETED), encode(event.resource))
+        self._pending[change.key] = change
+        with self._handing:
+            batch = self._open
+            if batch is None:
+                batch = self._open_batch()
+            batch.changes.append(change)
+            batch.rows += row
+        return batch.outcome
+
+    def _open_batch(self) -> Batch:
+        batch = self._open = self._latest = Batch(self._loop, self._era)
+        if self._drops:
+            batch.drops, self._drops = self._drops, []
+            batch.floor = self._hub.floor
+        self._writer.call()
+        return batch
+
+    def _call_writer(self) -> Outcome:
+        """Have the writer come by even though there may be no write."""
+        if self._is_closed:
+            raise UnavailableError("the store is closed")
+        with self._handing:
+            return (self._open or self._open_batch()).outcome
+
+    def _take(self) -> Batch | None:
+        """Give the open batch to the writer; called on its thread."""
+        with self._handing:
+            batch, self._open = self._open, None
+        if batch is not None:
+            batch.journal = self.journal.take()
+        return batch
+
+    def _finish(self, batch: Batch) -> None:
+        """Acknowledge what the writer has made durable, or take it all back."""
+        if batch.error is None:
+            self._acknowledge_batch(batch)
+        else:
+            self._take_back(batch)
+        batch.outcome.set_result(batch.error)
+
+    def _acknowledge_batch(self, batch: Batch) -> None:
+        if not batch.changes:
+            return
+        pending = self._pending
+        for change in batch.changes:
+            if pending.get(change.key) is change:
+                del pending[change.key]
+        self._forget(self._acknowledge(batch.changes))
+
+    def _take_back(self, batch: Batch) -> None:
+        """Forget every decision that is not durable: later ones may build on those that failed."""
+        self._drops.extend(batch.drops)
+        if batch.journal is not None:
+            self.journal.give_back(batch.journal)
+        if batch.era != self._era:
+            return
+        self._era += 1
+        self._pending.clear()
+        with self._handing:
+            late, self._open = self._open, None
+        if late is not None:
+            late.error = batch.error
+            self._drops.extend(late.drops)
+            late.outcome.set_result(late.error)
+
+    def _forget(self, changes: Sequence[Change]) -> None:
+        """Have the versions dropped that were kept for these changes alone."""
+        for change in changes:
+            self._drops.extend(unneeded(change))
+
+    def _under_way(self) -> Outcome | None:
+        return None if self._latest is None else self._latest.outcome

@@ -1,0 +1,159 @@
+"""The thread that writes: it takes whatever is waiting and commits it as one group.
+
+The loop fills a batch; the thread takes it when it is free, and the loop begins another. So a
+lone write does not wait for company, and under load the groups grow by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from interlock.store.contract import JournalEntry
+from interlock.store.watching import Change
+
+#: One row of the log: number, kind, whether the resource is gone, and the resource.
+Row = tuple[int, str, int, bytes]
+
+#: A group of up to so many rows is one statement, and so one commit without a second trip.
+_ROWS = 256
+
+
+class Outcome(asyncio.Future["Exception | None"]):
+    """What became of a batch: None, or why it failed. Everyone with a part in it waits for it.
+
+    A caller that is cancelled must not take it from the others, so it learns of the
+    cancellation only when the commit is over.
+    """
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002
+        """Refuse: the commit is under way."""
+        return False
+
+
+class Batch:
+    """Writes that are committed together."""
+
+    __slots__ = ("changes", "drops", "era", "error", "floor", "journal", "outcome", "rows")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, era: int) -> None:
+        self.outcome = Outcome(loop=loop)
+        #: Writes of one era were decided on the belief that all those before it succeed.
+        self.era = era
+        self.changes: list[Change] = []
+        #: The values of the rows, one after the other.
+        self.rows: list[object] = []
+        #: Versions that nobody needs any more, and the version up to which changes are forgotten.
+        self.drops: Sequence[int] = ()
+        self.floor = 0
+        self.journal: JournalRow | None = None
+        self.error: Exception | None = None
+
+
+class JournalRow:
+    """Entries of the journal that are committed with a batch."""
+
+    __slots__ = ("drop_upto", "entries", "row")
+
+    def __init__(self, row: Row, drop_upto: int, entries: list[JournalEntry]) -> None:
+        self.row = row
+        self.entries = entries
+        #: Entries up to this number are dropped; zero drops none.
+        self.drop_upto = drop_upto
+
+
+@cache
+def _insert(rows: int) -> str:
+    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?)"] * rows)
+
+
+def commit(connection: sqlite3.Connection, batch: Batch) -> None:
+    """Make a batch durable, all of it or nothing.
+
+    Every statement gives the interpreter to the loop and has to wait to get it back, so the
+    usual group is one statement, which is its own transaction.
+    """
+    values, journal = batch.rows, batch.journal
+    if journal is not None:
+        values = [*values, *journal.row]
+    if len(values) <= 4 * _ROWS and not batch.drops and not (journal and journal.drop_upto):
+        if values:
+            connection.execute(_insert(len(values) // 4), values)
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _write_all(connection, batch, values)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _write_all(connection: sqlite3.Connection, batch: Batch, values: list[object]) -> None:
+    for start in range(0, len(values), 4 * _ROWS):
+        part = values[start : start + 4 * _ROWS]
+        connection.execute(_insert(len(part) // 4), part)
+    if batch.drops:
+        connection.executemany("DELETE FROM log WHERE number = ?", [(n,) for n in batch.drops])
+        connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (batch.floor,))
+    if batch.journal is not None and batch.journal.drop_upto:
+        connection.execute(
+            "DELETE FROM log WHERE number BETWEEN ? AND -1", (-batch.journal.drop_upto,)
+        )
+
+
+class Writer:
+    """The thread and the one connection that writes."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        loop: asyncio.AbstractEventLoop,
+        take: Callable[[], Batch | None],
+        finished: Callable[[Batch], None],
+    ) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._take = take
+        self._finished = finished
+        self._calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._failed_era = -1
+        self._thread = threading.Thread(target=self._run, name="interlock-writer", daemon=True)
+        self._thread.start()
+
+    def call(self) -> None:
+        """Tell the thread that a batch waits."""
+        self._calls.put(True)
+
+    def stop(self) -> None:
+        """Have the thread finish what waits and close the connection; waits until it has."""
+        self._calls.put(False)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self._calls.get():
+            batch = self._take()
+            if batch is None:
+                continue
+            self._carry_out(batch)
+            try:
+                self._loop.call_soon_threadsafe(self._finished, batch)
+            except RuntimeError:
+                # The loop was closed under the store: there is nobody left to tell.
+                break
+        self._connection.close()
+
+    def _carry_out(self, batch: Batch) -> None:
+        if batch.era == self._failed_era:
+            batch.error = RuntimeError("a write that this one builds on has failed")
+            return
+        try:
+            commit(self._connection, batch)
+        except Exception as error:
+            # Whatever it is, nobody in the batch may believe that the write is durable.
+            self._failed_era = batch.era
+            batch.error = error

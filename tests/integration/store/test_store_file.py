@@ -1,0 +1,330 @@
+"""The file: one owner, no room left, damage, copies, and what is found after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from interlock.resources.errors import (
+    ConflictError,
+    ExpiredError,
+    NotFoundError,
+    UnavailableError,
+)
+from interlock.resources.job import Job
+from interlock.store.identities import RandomIdentities
+from interlock.store.sqlite import CorruptFileError, FileInUseError, SqliteStore
+from interlock.store.sqlite.file import restore
+from interlock.store.sqlite.schema import MIGRATIONS, NewerFileError
+from interlock.testing.builders import T0
+from interlock.testing.store_contract.suite import new_job, with_spec
+
+
+@asynccontextmanager
+async def opened(path: Path, remembered: int = 16_384) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(path, lambda: T0, RandomIdentities(), remembered=remembered)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "data" / "interlock.db"
+
+
+async def create(store: SqliteStore, *names: str) -> list[Job]:
+    return list(await asyncio.gather(*(store.create(new_job("default", n)) for n in names)))
+
+
+async def names(store: SqliteStore) -> list[str]:
+    return [job.metadata.name for job in (await store.list("Job")).items]
+
+
+def test_everything_is_there_after_a_restart(path: Path) -> None:
+    async def run() -> None:
+        async with opened(path) as store:
+            a, b, c = await create(store, "a", "b", "c")
+            changed = await store.update(with_spec(a, priority=4))
+            gone = await store.delete(b.key)
+        async with opened(path) as store:
+            assert (await store.list("Job")).items == (changed, c)
+            assert store.version == gone.version
+            (d,) = await create(store, "d")
+            # A version is never given twice, not even that of something deleted.
+            assert d.version == gone.version + 1
+
+    asyncio.run(run())
+
+
+def test_a_watch_resumes_across_a_restart(path: Path) -> None:
+    async def run() -> None:
+        async with opened(path) as store:
+            a, _ = await create(store, "a", "b")
+            since = store.version
+            changed = await store.update(with_spec(a, priority=4))
+            gone = await store.delete(a.key)
+        async with opened(path) as store, store.watch("Job", since=since) as batches:
+            events = await anext(batches)
+        assert [event.resource for event in events] == [changed, gone]
+
+    asyncio.run(run())
+
+
+def test_a_second_owner_is_refused(path: Path) -> None:
+    """Also one in another process, which is told who the owner is."""
+
+    async def run() -> subprocess.CompletedProcess[str]:
+        async with opened(path):
+            with pytest.raises(FileInUseError, match=f"process {os.getpid()}"):
+                await SqliteStore.open(path, lambda: T0, RandomIdentities())
+            return await asyncio.to_thread(open_elsewhere, path)
+
+    answer = asyncio.run(run())
+    assert answer.returncode == 1
+    assert f"in use by process {os.getpid()}" in answer.stderr
+
+
+def open_elsewhere(path: Path) -> subprocess.CompletedProcess[str]:
+    code = (
+        "import asyncio, sys\n"
+        "from interlock.store.identities import RandomIdentities\n"
+        "from interlock.store.sqlite import SqliteStore\n"
+        "asyncio.run(SqliteStore.open(sys.argv[1], None, RandomIdentities()))\n"
+    )
+    order = [sys.executable, "-c", code, str(path)]
+    return subprocess.run(order, capture_output=True, text=True, check=False)
+
+
+def test_no_room_loses_nothing(path: Path) -> None:
+    """A process whose file may not grow says so, and goes on once it may."""
+    order = [sys.executable, str(Path(__file__).with_name("full_disk.py")), str(path)]
+    done = subprocess.run(order, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert "not made durable" in told["said"]
+
+    async def run() -> None:
+        async with opened(path) as store:
+            assert sorted(await names(store)) == sorted(told["acknowledged"])
+
+    asyncio.run(run())
+
+
+def test_a_full_database_fails_all_that_builds_on_it(path: Path) -> None:
+    """Writes decided on top of one that failed fail with it, and nothing of them is seen."""
+
+    async def run() -> None:
+        async with opened(path) as store:
+            (kept,) = await create(store, "kept")
+            limit_pages(store, 1)
+            big = replace(kept, spec=replace(kept.spec, title="x" * 200_000))
+            first = asyncio.create_task(store.update(big))
+            second = asyncio.create_task(store.create(new_job("default", "new")))
+            results = await asyncio.gather(first, second, return_exceptions=True)
+            assert isinstance(results[0], UnavailableError)
+            assert isinstance(results[1], UnavailableError)
+            assert (await store.list("Job")).items == (kept,)
+            limit_pages(store, 10**6)
+            await store.update(big)
+            assert await names(store) == ["kept"]
+
+    asyncio.run(run())
+
+
+def limit_pages(store: SqliteStore, pages: int) -> None:
+    store._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_refusal_that_rests_on_a_failed_write_is_no_refusal(path: Path) -> None:
+    """ "Already exists" is only said once what exists is durable."""
+
+    async def run() -> None:
+        async with opened(path) as store:
+            limit_pages(store, 1)
+            big = new_job("default", "a", annotations={"big": "x" * 200_000})
+            tries = [store.create(big), store.create(new_job("default", "a"))]
+            results = await asyncio.gather(*tries, return_exceptions=True)
+            assert [type(result) for result in results] == [UnavailableError, UnavailableError]
+            limit_pages(store, 10**6)
+            await create(store, "a")
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_writer_harms_nobody(path: Path) -> None:
+    async def run() -> None:
+        async with opened(path) as store:
+            tasks = [
+                asyncio.create_task(store.create(new_job("default", f"job-{n}"))) for n in range(9)
+            ]
+            await asyncio.sleep(0)
+            tasks[4].cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            assert sum(isinstance(result, Job) for result in results) == 8
+            # The write was under way, so it was made all the same.
+            assert len(await names(store)) == 9
+
+    asyncio.run(run())
+
+
+def test_readers_see_only_what_is_durable(path: Path) -> None:
+    async def run() -> None:
+        async with opened(path) as store:
+            write = asyncio.create_task(store.create(new_job("default", "a")))
+            await asyncio.sleep(0)
+            if not write.done():
+                with pytest.raises(NotFoundError):
+                    await store.get(new_job("default", "a").key)
+            made = await write
+            assert await store.get(made.key) == made
+            # A chain of writes, each decided on the one before, before any is durable.
+            one = asyncio.create_task(store.update(with_spec(made, priority=1)))
+            two = asyncio.create_task(store.update(with_spec(made, priority=2)))
+            assert (await one).spec.priority == 1
+            with pytest.raises(ConflictError):
+                await two
+
+    asyncio.run(run())
+
+
+def test_old_versions_are_dropped(path: Path) -> None:
+    """The log stays as long as what is remembered, and a restart finds the same."""
+
+    async def run() -> None:
+        async with opened(path, remembered=100) as store:
+            (job,) = await create(store, "a")
+            for priority in range(1, 1001):
+                job = await store.update(with_spec(job, priority=priority))
+            gone = await create(store, "gone")
+            await store.delete(gone[0].key)
+        assert rows_in(path) < 400
+        async with opened(path, remembered=100) as store:
+            assert (await store.list("Job")).items == (job,)
+            with pytest.raises(ExpiredError):
+                async with store.watch("Job", since=1):
+                    pass
+            async with store.watch("Job", since=store.version - 50) as batches:
+                assert len(await anext(batches)) == 50
+
+    asyncio.run(run())
+
+
+def rows_in(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    (rows,) = connection.execute("SELECT count(*) FROM log").fetchone()
+    connection.close()
+    return int(rows)
+
+
+def test_a_backup_is_of_one_moment_and_can_be_restored(path: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, *(f"job-{n}" for n in range(100)))
+            later = asyncio.gather(*(create(store, f"late-{n}") for n in range(100)))
+            await store.back_up(backup)
+            await later
+            with pytest.raises(FileInUseError):
+                restore(backup, path)
+        restore(backup, path)
+        async with opened(path) as store:
+            found = await names(store)
+            assert {f"job-{n}" for n in range(100)} <= set(found)
+            await create(store, "new")
+        restore(backup, tmp_path / "elsewhere" / "interlock.db")
+        async with opened(tmp_path / "elsewhere" / "interlock.db") as store:
+            assert await names(store) == found
+
+    asyncio.run(run())
+
+
+def test_a_damaged_backup_replaces_nothing(path: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+    backup.write_bytes(b"this is no database" * 1000)
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a")
+        with pytest.raises(CorruptFileError):
+            restore(backup, path)
+        with pytest.raises(UnavailableError, match="no backup"):
+            restore(tmp_path / "absent.db", path)
+        async with opened(path) as store:
+            assert await names(store) == ["a"]
+
+    asyncio.run(run())
+
+
+def damage_the_middle(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 8192] = b"\xa5" * 8192
+    path.write_bytes(data)
+
+
+def make_it_something_else(path: Path) -> None:
+    path.write_bytes(b"this is no database" * 1000)
+
+
+def make_a_row_unreadable(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute("UPDATE log SET data = x'7b' WHERE number = 5")
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize("harm", [damage_the_middle, make_it_something_else, make_a_row_unreadable])
+def test_damage_is_found_at_the_start(path: Path, harm: object) -> None:
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, *(f"job-{n}" for n in range(200)))
+        assert callable(harm)
+        harm(path)
+        with pytest.raises(CorruptFileError, match="damaged"):
+            await SqliteStore.open(path, lambda: T0, RandomIdentities())
+        # The refusal let go of the file.
+        with pytest.raises(CorruptFileError):
+            await SqliteStore.open(path, lambda: T0, RandomIdentities())
+
+    asyncio.run(run())
+
+
+def test_a_file_of_a_later_release_is_refused(path: Path) -> None:
+    async def run() -> None:
+        async with opened(path):
+            pass
+        connection = sqlite3.connect(path)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+        connection.close()
+        with pytest.raises(NewerFileError, match="newer release"):
+            await SqliteStore.open(path, lambda: T0, RandomIdentities())
+
+    asyncio.run(run())
+
+
+def test_a_closed_store_says_so(path: Path) -> None:
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a")
+            watch = store.watch("Job", since=store.version)
+            batches = await watch.__aenter__()
+        with pytest.raises(UnavailableError, match="closed"):
+            await create(store, "b")
+        with pytest.raises(StopAsyncIteration):
+            await anext(batches)
+        await watch.__aexit__(None, None, None)
+
+    asyncio.run(run())
