@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from interlock.modes.cli.reference import page
 from interlock.resources.admission import RefusalReason, WaitReason
 from interlock.resources.explanation import Explanation, explain
 from interlock.resources.job import JobPhase
@@ -33,6 +34,7 @@ def pages() -> dict[str, str]:
     return {
         "docs/reference/kinds.md": "\n".join(_kinds()) + "\n",
         "docs/reference/job-life-cycle.md": "\n".join(_life_cycle()) + "\n",
+        "docs/reference/cli.md": page(),
     }
 
 

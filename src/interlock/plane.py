@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
@@ -30,6 +31,8 @@ from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
 from interlock.store.contract import Journal, Store
+
+logger = logging.getLogger("interlock.plane")
 
 #: Reaches the runtime in the name of a term; a runtime refuses the terms before the newest.
 Connect = Callable[[int], Awaitable[Runtime]]
@@ -120,7 +123,8 @@ class ControlPlane:
             term = self.gate.term
             try:
                 runtime = await self._connect(term)
-            except InterlockError:
+            except InterlockError as error:
+                logger.warning("the runtime cannot be reached, again in 1 s: %s", error)
                 await pause(self._clock, 1.0)
                 continue
             await self._work(runtime)

@@ -24,6 +24,7 @@ from interlock.store.contract import Store
 logger = logging.getLogger("interlock.lease")
 
 SYSTEM_NAMESPACE = "interlock-system"
+_RELEASED = "the lease was released"
 LEASE = Key("Lease", SYSTEM_NAMESPACE, "interlock")
 
 
@@ -86,7 +87,7 @@ class Election:
     async def release(self) -> None:
         """Stop leading and let the next one begin at once. Call it after `run` has ended."""
         held, leading = self._held, self.leading.is_set()
-        self.resign("the lease was released")
+        self.resign(_RELEASED)
         if held is None or not leading:
             return
         try:
@@ -214,5 +215,6 @@ class Election:
         self._gate.shut(reason)
         if self.leading.is_set():
             self.leading.clear()
-            logger.warning("leading no more: %s", reason)
+            level = logging.INFO if reason == _RELEASED else logging.WARNING
+            logger.log(level, "leading no more: %s", reason)
             self.on_lost()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 from msgspec import MsgspecError
 
@@ -82,8 +83,8 @@ class Link(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport = transport
+        # Not checked: the transports of other event loops are of no class of asyncio's.
+        self._transport = cast(asyncio.WriteTransport, transport)
 
     def data_received(self, data: bytes) -> None:
         """Hand answers to those who wait for them, and news to the listeners."""

@@ -34,6 +34,11 @@ class LogReader:
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
 
+    def jobs(self) -> tuple[str, ...]:
+        """The uids of the Jobs that have output."""
+        place = logs_of(self._data_dir, "any").parent
+        return tuple(sorted(found.name for found in place.glob("*")))
+
     def attempts(self, job_uid: str) -> tuple[TaskId, ...]:
         """The attempts of a Job that have output files, in order."""
         found = []

@@ -1,0 +1,291 @@
+"""The schemas of everything that is served, as OpenAPI documents that clients understand.
+
+kubectl reads them for `explain`, to know whether the server checks fields itself, and, before
+1.25, to check fields on its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from interlock import __version__
+from interlock.api.discovery import group_versions
+from interlock.api.page import collection_path
+from interlock.api.requests import Media
+from interlock.resources.codec import encode
+from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.schema import components
+
+_V3_REF = "#/components/schemas/"
+_V2_REF = "#/definitions/"
+#: Nouns that every group has, under the names that Kubernetes' tools know.
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_META_NAMES = frozenset({"ObjectMeta", "OwnerReference", "Condition"})
+_LISTING = (
+    ("labelSelector", "string", "Only resources whose labels match."),
+    ("fieldSelector", "string", "Only resources whose fields match."),
+    ("limit", "integer", "At most so many at a time."),
+    ("continue", "string", "Go on where the last part ended."),
+    ("resourceVersion", "string", "The version to begin at."),
+    ("resourceVersionMatch", "string", "How resourceVersion is meant."),
+    ("watch", "boolean", "Tell changes as they happen."),
+    ("allowWatchBookmarks", "boolean", "Tell now and then how far a watch is."),
+    ("sendInitialEvents", "boolean", "Begin a watch with everything that is there."),
+    ("timeoutSeconds", "integer", "End a watch after so many seconds."),
+)
+_WRITING = (
+    ("dryRun", "string", "All: say what would happen, and change nothing."),
+    ("fieldManager", "string", "Who writes; not kept."),
+    ("fieldValidation", "string", "Strict, Warn or Ignore: what to do about unknown fields."),
+)
+_DELETING = (
+    ("dryRun", "string", "All: say what would happen, and change nothing."),
+    ("propagationPolicy", "string", "Background, Foreground or Orphan."),
+    ("gracePeriodSeconds", "integer", "Accepted; a Job's own gracePeriod counts."),
+)
+_BODIES = {"post": _WRITING, "put": _WRITING, "patch": _WRITING}
+_PATCHES = [Media.MERGE_PATCH.value, Media.JSON_PATCH.value]
+
+
+def _title(kind: Kind) -> str:
+    """The name of a kind's schema, in the manner of Kubernetes."""
+    return f"{_prefix(kind)}.{kind.name}"
+
+
+def _prefix(kind: Kind) -> str:
+    if not kind.group:
+        return f"io.k8s.api.core.{kind.version}"
+    return ".".join(reversed(kind.group.split("."))) + f".{kind.version}"
+
+
+def _group_version_kind(kind: Kind, suffix: str = "") -> dict[str, str]:
+    return {"group": kind.group, "version": kind.version, "kind": kind.name + suffix}
+
+
+def _schemas(kinds: list[Kind]) -> dict[str, Any]:
+    """The schemas of some kinds and all that they use, with references as in version 3."""
+    known = components()
+    prefix = _prefix(kinds[0])
+    found: dict[str, Any] = {}
+    left = [kind.name for kind in kinds]
+    while left:
+        name = left.pop()
+        if _full(prefix, name) not in found:
+            left.extend(sorted(_references(known[name])))
+            found[_full(prefix, name)] = _retitled(known[name], prefix)
+    for kind in kinds:
+        found[f"{_title(kind)}List"] = _list_schema(kind)
+    return dict(sorted(found.items()))
+
+
+def _full(prefix: str, name: str) -> str:
+    return f"{_META}.{name}" if name in _META_NAMES else f"{prefix}.{name}"
+
+
+def _references(schema: Any) -> set[str]:
+    """The names of the schemas that a schema uses."""
+    if isinstance(schema, list):
+        return set[str]().union(*map(_references, schema))
+    if not isinstance(schema, dict):
+        return set()
+    if "$ref" in schema:
+        return {schema["$ref"].rpartition("/")[2]}
+    return set[str]().union(*map(_references, schema.values()))
+
+
+def _retitled(schema: Any, prefix: str) -> Any:
+    """The schema with references to full titles."""
+    if isinstance(schema, list):
+        return [_retitled(part, prefix) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return {"$ref": _V3_REF + _full(prefix, schema["$ref"].rpartition("/")[2])}
+    return {name: _retitled(value, prefix) for name, value in schema.items()}
+
+
+def _list_schema(kind: Kind) -> dict[str, Any]:
+    return {
+        "description": f"A list of {kind.plural}.",
+        "type": "object",
+        "required": ["items"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "items": {"type": "array", "items": {"$ref": _V3_REF + _title(kind)}},
+        },
+        "x-kubernetes-group-version-kind": [_group_version_kind(kind, "List")],
+    }
+
+
+class _Operations:
+    """The operations on a kind; the two versions of OpenAPI write them differently."""
+
+    def __init__(self, kind: Kind, *, version: int) -> None:
+        self._kind = kind
+        self._version = version
+        self._ref = (_V3_REF if version == 3 else _V2_REF) + _title(kind)
+
+    def paths(self) -> dict[str, Any]:
+        """Every path of the kind.
+
+        Writes to kinds that only the system writes are named too: a client that does not find
+        them fails on its own, before the server can say why it refuses.
+        """
+        kind = self._kind
+        everywhere = collection_path(kind)
+        here = everywhere
+        if kind.namespaced:
+            root = everywhere.rpartition("/")[0]
+            here = f"{root}/namespaces/{{namespace}}/{kind.plural}"
+        found = {everywhere: {"get": self._operation("get", "list", everywhere)}}
+        wanted = (("get", "list"), ("post", "create"), ("delete", "deletecollection"))
+        found[here] = self._item(wanted, here)
+        one = f"{here}/{{name}}"
+        singles = (("get", "get"), ("put", "update"), ("patch", "patch"), ("delete", "delete"))
+        found[one] = self._item(singles, one)
+        if kind.has_status and not kind.made_by_system:
+            found[f"{one}/status"] = self._item(singles[:3], f"{one}/status")
+        return found
+
+    def _item(self, wanted: tuple[tuple[str, str], ...], path: str) -> dict[str, Any]:
+        item: dict[str, Any] = {
+            method: self._operation(method, verb, path) for method, verb in wanted
+        }
+        names = [name for name in ("namespace", "name") if f"{{{name}}}" in path]
+        if names:
+            item["parameters"] = [self._parameter("path", name, "string", "") for name in names]
+        return item
+
+    def _operation(self, method: str, verb: str, path: str) -> dict[str, Any]:
+        kind = self._kind
+        given = _DELETING if method == "delete" else _BODIES.get(method, ())
+        if verb in ("list", "deletecollection"):
+            given = (*given, *_LISTING)
+        operation: dict[str, Any] = {
+            "tags": [kind.api_version.replace("/", "_")],
+            "description": f"{verb} {kind.plural}",
+            "operationId": _operation_id(verb, kind, path),
+            "parameters": [self._parameter("query", *one) for one in given],
+            "responses": self._responses(verb),
+            "x-kubernetes-action": {"get": "get", "update": "put", "create": "post"}.get(
+                verb, verb
+            ),
+            "x-kubernetes-group-version-kind": _group_version_kind(kind),
+        }
+        if method in _BODIES:
+            self._add_body(operation, method)
+        return operation
+
+    def _add_body(self, operation: dict[str, Any], method: str) -> None:
+        schema = {"type": "object"} if method == "patch" else {"$ref": self._ref}
+        medias = _PATCHES if method == "patch" else [Media.JSON.value]
+        if self._version == 3:
+            content = {media: {"schema": schema} for media in medias}
+            operation["requestBody"] = {"required": True, "content": content}
+        else:
+            operation["consumes"] = medias
+            body = {"in": "body", "name": "body", "required": True, "schema": schema}
+            operation["parameters"] = [body, *operation["parameters"]]
+
+    def _parameter(self, place: str, name: str, kind: str, description: str) -> dict[str, Any]:
+        parameter: dict[str, Any] = {"in": place, "name": name}
+        if description:
+            parameter["description"] = description
+        if place == "path":
+            parameter["required"] = True
+        if self._version == 3:
+            return {**parameter, "schema": {"type": kind}}
+        return {**parameter, "type": kind}
+
+    def _responses(self, verb: str) -> dict[str, Any]:
+        schema = {"$ref": f"{self._ref}List" if verb == "list" else self._ref}
+        if verb in ("delete", "deletecollection"):
+            schema = {"type": "object"}
+        code = "201" if verb == "create" else "200"
+        if self._version == 3:
+            content = {Media.JSON.value: {"schema": schema}}
+            return {code: {"description": "OK", "content": content}}
+        return {code: {"description": "OK", "schema": schema}}
+
+
+def _operation_id(verb: str, kind: Kind, path: str) -> str:
+    """A name for the operation that no other has."""
+    where = "Namespaced" if "{namespace}" in path else ""
+    part = "Status" if path.endswith("/status") else ""
+    group = "".join(word.title() for word in kind.group.split(".")[:1]) or "Core"
+    return f"{verb}{group}{kind.version.title()}{where}{kind.name}{part}"
+
+
+def places() -> list[str]:
+    """The documents of version 3: one for each group and version."""
+    return [f"apis/{group}/{name}" if group else f"api/{name}" for group, name in group_versions()]
+
+
+def index() -> dict[str, Any]:
+    """Where the documents of version 3 are; the hash tells clients when to read one again."""
+    return {"paths": {place: {"serverRelativeURL": _url(place)} for place in places()}}
+
+
+@cache
+def _url(place: str) -> str:
+    digest = hashlib.sha256(encode(version_3(place))).hexdigest()[:32].upper()
+    return f"/openapi/v3/{place}?hash={digest}"
+
+
+@cache
+def version_3(place: str) -> dict[str, Any]:
+    """The document of one group and version."""
+    kinds = dict(zip(places(), group_versions().values(), strict=True))[place]
+    paths: dict[str, Any] = {}
+    for kind in kinds:
+        paths |= _Operations(kind, version=3).paths()
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Interlock", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": _schemas(kinds)},
+    }
+
+
+@cache
+def version_2() -> dict[str, Any]:
+    """The one document of version 2, for everything."""
+    definitions: dict[str, Any] = {}
+    for kinds in group_versions().values():
+        definitions |= _schemas(kinds)
+    paths: dict[str, Any] = {}
+    for kind in KINDS.values():
+        paths |= _Operations(kind, version=2).paths()
+    return {
+        "swagger": "2.0",
+        "info": {"title": "Interlock", "version": __version__},
+        "paths": paths,
+        "definitions": {name: _as_version_2(schema) for name, schema in definitions.items()},
+    }
+
+
+#: What a schema of version 2 may say; the rest would make old clients refuse the document.
+_V2_WORDS = frozenset(
+    ("format", "title", "description", "pattern", "required", "enum", "type", "readOnly")
+)
+
+
+def _as_version_2(schema: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name == "properties":
+            made[name] = {key: _as_version_2(part) for key, part in value.items()}
+        elif name == "$ref":
+            made[name] = value.replace(_V3_REF, _V2_REF)
+        elif name == "allOf" and len(value) == 1 and "$ref" in value[0]:
+            made["$ref"] = value[0]["$ref"].replace(_V3_REF, _V2_REF)
+        elif name in ("items", "additionalProperties") and isinstance(value, Mapping):
+            made[name] = _as_version_2(value)
+        elif name in _V2_WORDS or name.startswith("x-"):
+            made[name] = value
+    return made

@@ -1,0 +1,160 @@
+"""The HTTP server around an application: bounded, quiet when idle, and clean when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from msgspec import Struct
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from interlock.api.app import ApiApp
+from interlock.resources.errors import InterlockError
+
+#: What a request line and all headers may take together.
+MAX_HEAD = 64 * 1024
+#: Clients keep idle connections for 90 s; the side that opened one should be the one to close it.
+KEEP_ALIVE_S = 120
+#: Requests under way get this long to finish when the server stops.
+FINISH_S = 20
+_HEAD_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+    b"content-length: 0\r\nconnection: close\r\n\r\n"
+)
+
+
+class ListenError(InterlockError):
+    """An address that cannot be listened on."""
+
+
+class Tls(Struct, frozen=True):
+    """The files of a certificate and its key."""
+
+    cert: Path
+    key: Path
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; its own name tells the port when 0 was asked for.
+
+    Raises:
+        ListenError: The address is taken, foreign or no address at all.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise ListenError(f"{host}: {error.strerror or error}") from error
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+        made.listen(2048)
+        made.setblocking(False)
+    except OSError as error:
+        made.close()
+        raise ListenError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    return made
+
+
+class _BoundedProtocol(HttpToolsProtocol):
+    """Reads requests, and refuses a head that goes on and on."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._in_head = True
+        self._head = 0
+        self._piece = 0
+
+    def data_received(self, data: bytes) -> None:
+        self._piece = len(data)
+        super().data_received(data)
+        if self._in_head:
+            self._head += len(data)
+            if self._head > MAX_HEAD and not self.transport.is_closing():
+                self.transport.write(_HEAD_TOO_LARGE)
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+        # What came before in the same piece belongs to another request.
+        self._head = -self._piece if self._head else 0
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._head = 1
+        super().on_headers_complete()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers and without its ten ticks a second."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self.ending = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.ready.set()
+
+    async def main_loop(self) -> None:
+        await self.ending.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """Serves an application on a socket, as an asynchronous context."""
+
+    def __init__(self, app: ApiApp, listener: socket.socket, tls: Tls | None = None) -> None:
+        self._app = app
+        self._listener = listener
+        config = uvicorn.Config(
+            app,
+            http=_BoundedProtocol,
+            ws="websockets-sansio",
+            loop="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=FINISH_S,
+            ssl_certfile=tls.cert if tls else None,
+            ssl_keyfile=tls.key if tls else None,
+        )
+        self._server = _Server(config)
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to serve; connections are accepted when it returns."""
+        self._serving = asyncio.create_task(self._server.serve([self._listener]))
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait((self._serving, ready), return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._serving.done():
+            await self._serving
+
+    async def stop(self) -> None:
+        """Take no new requests, let those under way finish, end watches."""
+        self._app.stop()
+        self._server.ending.set()
+        if self._serving is not None:
+            await self._serving
+
+    def force(self) -> None:
+        """Wait for nothing any more."""
+        self._server.force_exit = True

@@ -1,0 +1,292 @@
+"""Create, update, patch and delete: what people may write, and what the door adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock.api.answers import (
+    Answer,
+    RefusedError,
+    bad_request,
+    refusal_of,
+    success,
+    warning_headers,
+)
+from interlock.api.bodies import read_json, read_yaml
+from interlock.api.options import WriteOptions, deletion, write_options
+from interlock.api.protobuf_bodies import read_namespace
+from interlock.api.requests import Media, Request
+from interlock.api.routing import Target
+from interlock.api.views import Views
+from interlock.resources.checks import check_update
+from interlock.resources.codec import encode, to_builtins
+from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
+from interlock.resources.job import JOB_FINALIZER, Job
+from interlock.resources.kinds import NAMESPACES
+from interlock.resources.metadata import GROUP, Resource
+from interlock.resources.patches import json_patch, merge_patch
+from interlock.resources.validation import read_resource
+from interlock.store.contract import Selection, Store
+
+#: How often a write that names no version is tried again when others write too.
+TRIES = 8
+KEPT_FINALIZER = (
+    f"the finalizer {JOB_FINALIZER} stays: it is removed when all tasks are proven gone"
+)
+
+
+class _Draft(Struct, frozen=True):
+    """A resource that a client wants, and what it should be told about it."""
+
+    resource: Resource
+    warnings: tuple[str, ...] = ()
+
+
+_Change = Callable[[Resource], _Draft]
+
+
+class Writes:
+    """The verbs that change something. Everything is checked before the store sees it."""
+
+    def __init__(self, store: Store, views: Views) -> None:
+        self._store = store
+        self._views = views
+
+    async def create(self, target: Target, request: Request) -> Answer:
+        """Store a new resource."""
+        _check_writable(target)
+        options = write_options(request)
+        draft = _read(target, request, await request.body(), options)
+        resource = _placed(draft.resource, target)
+        if resource.metadata.resource_version:
+            raise bad_request("resourceVersion should not be set on objects to be created")
+        made = await self._store.create(prepared(resource), dry_run=options.dry_run)
+        return self._answer(target, request, _Draft(made, draft.warnings), 201)
+
+    async def update(self, target: Target, request: Request) -> Answer:
+        """Replace a resource, or its status."""
+        _check_writable(target)
+        options = write_options(request)
+        draft = _read(target, request, await request.body(), options)
+        wanted = _Draft(_placed(draft.resource, target), draft.warnings)
+        return await self._change(target, request, options, lambda _: wanted)
+
+    async def patch(self, target: Target, request: Request) -> Answer:
+        """Change part of a resource, or of its status."""
+        _check_writable(target)
+        media = request.media()
+        options = write_options(request)
+        apply = _patcher(target, media, await request.body())
+
+        def change(old: Resource) -> _Draft:
+            patched = apply(to_builtins(old))
+            resource, warnings = read_resource(
+                patched, target.kind.name, field_validation=options.field_validation
+            )
+            return _Draft(_placed(resource, target), tuple(warnings))
+
+        return await self._change(target, request, options, change)
+
+    async def _change(
+        self, target: Target, request: Request, options: WriteOptions, change: _Change
+    ) -> Answer:
+        """Read, change and write; again when someone else wrote in between.
+
+        A client that names a version means that version: its conflict is its own.
+        """
+        for left in reversed(range(TRIES)):
+            old = await self._store.get(target.key)
+            draft = change(old)
+            new, warnings = _settled(old, draft)
+            try:
+                made = await self._write(target, old, new, dry_run=options.dry_run)
+            except ConflictError:
+                if not left:
+                    raise
+                continue
+            return self._answer(target, request, _Draft(made, warnings), 200)
+        raise AssertionError("the last try raises or returns")
+
+    async def _write(
+        self, target: Target, old: Resource, new: Resource, *, dry_run: bool
+    ) -> Resource:
+        if target.subresource == "status":
+            return await self._store.update_status(new, dry_run=dry_run)
+        if problems := check_update(old, new):
+            raise InvalidError(target.kind.name, target.name, problems)
+        return await self._store.update(new, dry_run=dry_run)
+
+    async def delete(self, target: Target, request: Request) -> Answer:
+        """Delete a resource, or mark it as going."""
+        _check_writable(target)
+        if target.subresource:
+            raise RefusedError(405, "a status cannot be deleted")
+        how = deletion(request, await request.body())
+        gone = await self._store.delete(target.key, how.options, dry_run=how.dry_run)
+        if gone.is_going:
+            return Answer(200, encode(gone))
+        return Answer(200, encode(success(target.kind, target.name, gone.metadata.uid)))
+
+    async def delete_collection(self, target: Target, request: Request) -> Answer:
+        """Delete every resource that the selectors mean, one by one."""
+        _check_writable(target)
+        how = deletion(request, await request.body())
+        query = request.query
+        selection = Selection(
+            namespace=target.namespace,
+            labels=query.get("labelSelector", ""),
+            fields=query.get("fieldSelector", ""),
+        )
+        page = await self._store.list(target.kind.name, selection)
+        gone = []
+        for resource in page.items:
+            options = replace(how.options, uid=resource.metadata.uid)
+            try:
+                await self._store.delete(resource.key, options, dry_run=how.dry_run)
+            except (NotFoundError, ConflictError):
+                continue  # Someone else deleted it, and perhaps made another of its name.
+            gone.append(resource)
+        return self._views.list(target, request, replace(page, items=tuple(gone)))
+
+    def _answer(self, target: Target, request: Request, draft: _Draft, status: int) -> Answer:
+        shown = self._views.one(target, request, draft.resource)
+        if status == 200 and not draft.warnings:
+            return shown
+        return replace(shown, status=status, headers=warning_headers(draft.warnings))
+
+
+def _check_writable(target: Target) -> None:
+    kind = target.kind
+    if kind.made_by_system:
+        raise RefusedError(
+            403, f"{kind.plural} are made and removed by the system; they can only be read"
+        )
+    if kind.namespaced and target.namespace is None:
+        raise RefusedError(405, f"{kind.plural} are written in one namespace at a time")
+
+
+def _read(target: Target, request: Request, data: bytes, options: WriteOptions) -> _Draft:
+    media = request.media()
+    given: bytes | Mapping[str, Any] = data
+    if media is Media.YAML:
+        given = read_yaml(data)
+    elif media is Media.PROTOBUF and target.kind is NAMESPACES:
+        given = read_namespace(data)
+    elif media is not Media.JSON:
+        raise RefusedError(415, f"expected {Media.JSON} or {Media.YAML}, got {media}")
+    resource, warnings = read_resource(
+        given, target.kind.name, field_validation=options.field_validation
+    )
+    return _Draft(resource, tuple(warnings))
+
+
+def _placed(resource: Resource, target: Target) -> Resource:
+    """The resource where its path says it is; a body that says otherwise is refused."""
+    metadata = resource.metadata
+    namespace = target.namespace or ""
+    if target.name and metadata.name != target.name:
+        raise bad_request(
+            f"the name of the object ({metadata.name}) does not match the name on the URL "
+            f"({target.name})"
+        )
+    if metadata.namespace == namespace:
+        return resource
+    if metadata.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return replace(resource, metadata=replace(metadata, namespace=namespace))
+
+
+def prepared(resource: Resource) -> Resource:
+    """A new resource as the door lets it in: no Job is without what keeps its end in order."""
+    return _with_finalizer(resource) if isinstance(resource, Job) else resource
+
+
+def _with_finalizer(job: Resource) -> Resource:
+    metadata = job.metadata
+    if JOB_FINALIZER in metadata.finalizers:
+        return job
+    kept = (*metadata.finalizers, JOB_FINALIZER)
+    return replace(job, metadata=replace(metadata, finalizers=kept))
+
+
+def _settled(old: Resource, draft: _Draft) -> tuple[Resource, tuple[str, ...]]:
+    """The draft with the version it was made from, and with the finalizer that is not its own.
+
+    A Job without its finalizer would vanish, and its locks pass on, while its processes run.
+    """
+    new, warnings = draft.resource, draft.warnings
+    metadata, before = new.metadata, old.metadata
+    given = metadata.resource_version
+    if given and given != before.resource_version:
+        raise _own_conflict(old, given)
+    if metadata.uid and metadata.uid != before.uid:
+        raise _own_conflict(old, f"uid {metadata.uid}")
+    if not given:
+        new = replace(new, metadata=replace(metadata, resource_version=before.resource_version))
+    if JOB_FINALIZER in before.finalizers and JOB_FINALIZER not in metadata.finalizers:
+        return _with_finalizer(new), (*warnings, KEPT_FINALIZER)
+    return new, warnings
+
+
+def _own_conflict(old: Resource, given: str) -> RefusedError:
+    found = old.metadata.resource_version
+    return refusal_of(ConflictError(old.key, expected=given, found=found))
+
+
+def _patcher(target: Target, media: Media, data: bytes) -> Callable[[Any], Any]:
+    """What applies a patch to a resource as plain values."""
+    match media:
+        case Media.MERGE_PATCH:
+            patch = _object(read_json(data))
+            return lambda old: merge_patch(old, patch)
+        case Media.JSON_PATCH:
+            operations = read_json(data)
+            return lambda old: json_patch(old, operations)
+        case Media.STRATEGIC_PATCH if target.kind.group != GROUP:
+            patch = _without_directives(_object(read_json(data)))
+            return lambda old: merge_patch(old, patch)
+        case Media.APPLY_PATCH | Media.APPLY_PATCH_CBOR:
+            raise RefusedError(
+                415,
+                "server-side apply is not served here, because no field owners are kept; "
+                "use kubectl apply without --server-side",
+            )
+        case Media.STRATEGIC_PATCH:
+            raise RefusedError(
+                415,
+                f"{target.kind.plural} have no strategic merge patch; "
+                "use a merge patch (kubectl patch --type=merge) or a JSON patch",
+            )
+        case _:
+            raise RefusedError(
+                415, f"expected {Media.MERGE_PATCH} or {Media.JSON_PATCH}, got {media}"
+            )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise bad_request("a merge patch must be an object")
+    return value
+
+
+def _without_directives(patch: dict[str, Any]) -> dict[str, Any]:
+    """A strategic patch of the kinds that Kubernetes has too, read as a merge patch.
+
+    Orders of elements matter for none of their lists; other directives are refused.
+    """
+    plain: dict[str, Any] = {}
+    for name, value in patch.items():
+        if name.startswith("$setElementOrder/"):
+            continue
+        if name.startswith("$"):
+            raise RefusedError(
+                415, f"the directive {name} of strategic merge patches is not served"
+            )
+        plain[name] = _without_directives(value) if isinstance(value, dict) else value
+    return plain

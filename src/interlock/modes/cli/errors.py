@@ -1,0 +1,87 @@
+"""What ends a command early, and the exit codes there are."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: Done.
+OK = 0
+#: Something is different (`diff`), or what was waited for did not succeed.
+FAILED = 1
+#: What was typed, or what a file says, makes no sense.
+BAD_INPUT = 2
+#: No server, or a server that cannot serve now.
+UNREACHABLE = 3
+#: There is no such thing.
+NOT_FOUND = 4
+#: It is not in the state that the order needs, or changed meanwhile.
+CONFLICT = 5
+#: The server knows who asks, or does not, and says no.
+FORBIDDEN = 6
+#: A defect of this program.
+DEFECT = 70
+#: The Job was refused and never ran: a lock was taken, or its time was over.
+NEVER_RAN = 75
+#: The time to wait is over.
+TIMED_OUT = 124
+#: Ctrl-C.
+INTERRUPTED = 130
+#: The Job was killed or stopped.
+KILLED = 137
+
+#: What the documentation says of each code.
+MEANINGS = {
+    OK: "done",
+    FAILED: "`diff`: there are differences; `wait`, `--wait`: the Job did not succeed",
+    BAD_INPUT: "bad input: what was typed, or what a file says; nothing of it was stored",
+    UNREACHABLE: "no server answers, or it cannot serve now",
+    NOT_FOUND: "there is no such thing",
+    CONFLICT: "it is not in the state that this needs, or somebody else changed it meanwhile",
+    FORBIDDEN: "the server does not allow it: no token, or the wrong one",
+    DEFECT: "a defect of this program; `INTERLOCK_TRACEBACK=1` shows where it is",
+    NEVER_RAN: "`wait`, `--wait`: the Job was refused and never ran",
+    TIMED_OUT: "the time to wait is over",
+    INTERRUPTED: "interrupted with Ctrl-C",
+    KILLED: "`wait`, `--wait`: the Job was killed or stopped",
+}
+
+
+class CommandError(Exception):
+    """A command cannot be carried out: what is wrong, what to do about it, and the exit code."""
+
+    def __init__(self, message: str, *, hint: str = "", code: int = FAILED) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code
+
+
+class UnreachableError(CommandError):
+    """No server answers."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint, code=UNREACHABLE)
+
+
+class AnswerError(CommandError):
+    """The server answered, and said no."""
+
+    def __init__(self, status: int, body: dict[str, object], message: str, code: int) -> None:
+        super().__init__(message, code=code)
+        self.status = status
+        #: Kubernetes' word for what is wrong: NotFound, AlreadyExists, Conflict, Invalid, ...
+        self.reason = str(body.get("reason") or "")
+        details = body.get("details")
+        causes = details.get("causes") if isinstance(details, dict) else None
+        #: For Invalid: each field that is wrong, and why.
+        self.causes: list[dict[str, str]] = causes if isinstance(causes, list) else []
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A suggestion when something near was probably meant; empty when nothing is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, list(known), 1, 0.6)
+    return f"did you mean `{near[0]}`?" if near else ""

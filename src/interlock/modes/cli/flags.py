@@ -1,0 +1,184 @@
+"""The flags of a verb: those of its own, and those that verbs share."""
+
+from __future__ import annotations
+
+import argparse
+
+from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
+from interlock.modes.cli.table import Verb
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import NoReturn
+
+FORMATS = ("json", "yaml", "wide", "name", "jsonpath")
+
+
+class HelpShown(Exception):  # noqa: N818 - it is no error
+    """The help was asked for and printed: there is nothing else to do."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with errors that say what to do."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse a command line."""
+        hint = f"`{self.prog} --help` tells how to write it"
+        if message.startswith("unrecognized arguments: "):
+            word = message.partition(": ")[2].split()[0]
+            near = did_you_mean(word.partition("=")[0], self._option_string_actions)
+            hint = near or hint
+        raise CommandError(f"{self.prog}: {message}", hint=hint, code=BAD_INPUT)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002
+        """End after the help; the program ends in one place only."""
+        raise HelpShown
+
+
+def parser_for(verb: Verb, module: ModuleType) -> Parser:
+    """The parser of one verb: the others are never built."""
+    parser = Parser(
+        prog=f"interlock {verb.name}",
+        description=(module.__doc__ or "").strip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+        add_help=False,
+    )
+    module.arguments(parser)
+    if verb.takes_command:
+        own = parser.format_usage().removeprefix("usage: ").rstrip()
+        parser.usage = f"{own} -- COMMAND [ARG...]"
+    _add_connection(parser)
+    return parser
+
+
+def parse(verb: Verb, module: ModuleType, argv: list[str]) -> argparse.Namespace | None:
+    """What was typed after the verb; None when it was a call for help."""
+    command: list[str] = []
+    if verb.takes_command and "--" in argv:
+        cut = argv.index("--")
+        argv, command = argv[:cut], argv[cut + 1 :]
+    try:
+        args = _parsed(parser_for(verb, module), argv)
+    except HelpShown:
+        return None
+    args.verb = verb.name
+    if verb.takes_command:
+        args.command = command
+    return args
+
+
+def _parsed(parser: Parser, argv: list[str]) -> argparse.Namespace:
+    """Names and flags in any order. The quick way does not know that, and suffices mostly."""
+    args, left = parser.parse_known_args(argv)
+    return parser.parse_intermixed_args(argv) if left else args
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("which server")
+    group.add_argument("--server", metavar="URL", help="its address; also INTERLOCK_SERVER")
+    group.add_argument(
+        "--token-file", metavar="FILE", help="the token to show; also INTERLOCK_TOKEN_FILE"
+    )
+    group.add_argument(
+        "--ca-file", metavar="FILE", help="who signed its certificate; also INTERLOCK_CA_FILE"
+    )
+    group.add_argument("--context", metavar="NAME", help="a context of the kubeconfig")
+    group.add_argument("--kubeconfig", metavar="FILE", help="a kubeconfig; also KUBECONFIG")
+    group.add_argument("-h", "--help", action="help", help="show this text")
+
+
+def add_namespace(parser: argparse.ArgumentParser, *, every: bool = False) -> None:
+    """The namespace a verb works in; with `every`, all of them."""
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="the namespace (default)")
+    if every:
+        parser.add_argument(
+            "-A", "--all-namespaces", action="store_true", help="in every namespace"
+        )
+
+
+def add_output(parser: argparse.ArgumentParser, *formats: str) -> None:
+    """How to print: for programs, or for people in more detail."""
+    parser.add_argument(
+        "-o", "--output", metavar="FORMAT", type=_format_among(formats), default="",
+        help=" | ".join("jsonpath={...}" if one == "jsonpath" else one for one in formats),
+    )  # fmt: skip
+
+
+def _format_among(formats: tuple[str, ...]) -> Callable[[str], str]:
+    def chosen(text: str) -> str:
+        if text and text.partition("=")[0] not in formats:
+            told = ", ".join(formats)
+            near = did_you_mean(text, formats)
+            raise argparse.ArgumentTypeError(f"{text!r} is none of {told}. {near}".rstrip())
+        return text
+
+    return chosen
+
+
+def add_selectors(parser: argparse.ArgumentParser) -> None:
+    """Which resources, by their labels and fields."""
+    parser.add_argument(
+        "-l", "--selector", metavar="LABELS", default="", help="only with these labels: a=b,c!=d"
+    )
+    parser.add_argument(
+        "--field-selector", metavar="FIELDS", default="",
+        help="only with these fields: status.phase=Running",
+    )  # fmt: skip
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Files with definitions."""
+    parser.add_argument(
+        "-f", "--filename", metavar="FILE", action="append", default=[],
+        help="a file, a directory (with all in it), or - for the standard input; may be repeated",
+    )  # fmt: skip
+
+
+def add_waiting(parser: argparse.ArgumentParser) -> None:
+    """Stay until the Job has ended."""
+    parser.add_argument("--wait", action="store_true", help="stay until it ended, exit as it did")
+    parser.add_argument("--follow", action="store_true", help="--wait, and show what it prints")
+    parser.add_argument(
+        "--wait-timeout", metavar="TIME", type=seconds, help="stay at most this long"
+    )
+
+
+def seconds(text: str) -> float:
+    """A length of time as typed: 90, 90s, 5m, 1h30m."""
+    import re
+
+    units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|d|h|m|s)", text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a length of time such as 90s, 5m, 1h30m")
+    return sum(float(number) * units[unit] for number, unit in parts)
+
+
+def duration(text: str) -> str:
+    """A length of time for a definition; a bare number means seconds."""
+    seconds(text)
+    return f"{text}s" if text.replace(".", "", 1).isdigit() else text
+
+
+def pair(text: str) -> tuple[str, str]:
+    """NAME=VALUE."""
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
+    return name, value
+
+
+def number_from(least: int) -> Callable[[str], int]:
+    """A whole number that is not below the least."""
+
+    def number(text: str) -> int:
+        if not text.isdigit() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
+        return int(text)
+
+    return number

@@ -1,0 +1,55 @@
+"""Orders to Jobs: the small changes that steer them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from interlock.modes.cli.errors import OK, AnswerError
+from interlock.modes.cli.kinds import JOBS, job_name
+from interlock.modes.cli.main import tell
+from interlock.modes.cli.outcomes import has_ended, phase_of
+from interlock.modes.cli.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Job = dict[str, Any]
+
+
+def steer(session: Session, args: Any, word: str, change: Callable[[], dict[str, Any]]) -> int:
+    """Change each named Job that has not ended, and say what was done about each.
+
+    One that cannot be changed does not keep the others from being changed.
+    """
+    code, changed = OK, []
+    for name in map(job_name, args.names):
+        try:
+            job = session.api.get(JOBS, session.namespace, name)
+            done = "already " + phase_of(job).lower() if has_ended(job) else word
+            if not has_ended(job):
+                job = session.api.patch(JOBS, session.namespace, name, change())
+            changed.append(job)
+            if not args.output:
+                session.terminal.print(f"job/{name} {done}")
+        except AnswerError as error:
+            tell(error)
+            code = code or error.code
+    if args.output == "json":
+        session.terminal.data(changed if len(args.names) > 1 else (changed or [{}])[0], "json")
+    if code == OK and getattr(args, "wait", False):
+        return _wait(session, args)
+    return code
+
+
+def _wait(session: Session, args: Any) -> int:
+    """Stay until all ended. That they did is the success here, however they did."""
+    from interlock.modes.cli.errors import INTERRUPTED, TIMED_OUT
+    from interlock.modes.cli.following import Follower
+    from interlock.modes.cli.output import Terminal
+
+    names = [job_name(name) for name in args.names]
+    progress = Terminal(sys.stderr) if args.output else None
+    code = Follower(session, names, timeout_s=args.timeout, progress=progress).run()
+    return code if code in (TIMED_OUT, INTERRUPTED) else OK

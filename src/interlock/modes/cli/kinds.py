@@ -1,0 +1,113 @@
+"""The kinds that can be typed: a copy of what `resources.kinds` says, small enough to start fast.
+
+A test holds this table against the original.
+"""
+
+from __future__ import annotations
+
+from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
+from interlock.modes.cli.wire import quote
+
+
+class Kind:
+    """What the command line needs to know of a kind."""
+
+    __slots__ = ("api_version", "name", "namespaced", "plural", "short_names")
+
+    def __init__(
+        self,
+        name: str,
+        plural: str,
+        *short_names: str,
+        api_version: str = "interlock.dev/v1alpha1",
+        namespaced: bool = True,
+    ) -> None:
+        self.name = name
+        self.plural = plural
+        self.short_names = short_names
+        self.api_version = api_version
+        self.namespaced = namespaced
+
+    @property
+    def singular(self) -> str:
+        """The kind as it stands before a name: `job/x`."""
+        return self.name.lower()
+
+    def path(self, namespace: str | None = None, name: str = "") -> str:
+        """Where the API serves the kind, its resources in a namespace, or one of them."""
+        root = "/apis/" if "/" in self.api_version else "/api/"
+        parts = [root + self.api_version]
+        if self.namespaced and namespace is not None:
+            parts.append(f"namespaces/{quote(namespace)}")
+        parts.append(self.plural)
+        if name:
+            parts.append(quote(name))
+        return "/".join(parts)
+
+
+JOBS = Kind("Job", "jobs", "ijob")
+KINDS: tuple[Kind, ...] = (
+    JOBS,
+    Kind("Lock", "locks"),
+    Kind("Namespace", "namespaces", "ns", api_version="v1", namespaced=False),
+    Kind("Lease", "leases", api_version="coordination.k8s.io/v1"),
+)
+
+_BY_WORD: dict[str, Kind] = {
+    word: kind
+    for kind in KINDS
+    for word in (
+        kind.singular,
+        kind.plural,
+        *kind.short_names,
+        f"{kind.plural}.{kind.api_version.rpartition('/')[0]}".rstrip("."),
+    )
+}
+
+
+def kind_named(word: str) -> Kind:
+    """The kind that somebody typed, in any of its spellings."""
+    kind = _BY_WORD.get(word.lower())
+    if kind is None:
+        hint = did_you_mean(word.lower(), _BY_WORD)
+        known = ", ".join(kind.plural for kind in KINDS)
+        raise CommandError(
+            f"there is no kind {word!r}", hint=hint or f"there are: {known}", code=BAD_INPUT
+        )
+    return kind
+
+
+def kind_of(document: dict[str, object]) -> Kind:
+    """The kind of a document that was read from a file."""
+    return kind_named(str(document.get("kind") or ""))
+
+
+def parse_names(words: list[str]) -> list[tuple[Kind, str]]:
+    """What `KIND NAME...`, `KIND,KIND` or `KIND/NAME...` names; an empty name means all of it."""
+    if not words:
+        known = ", ".join(kind.plural for kind in KINDS)
+        raise CommandError("which kind?", hint=f"there are: {known}", code=BAD_INPUT)
+    if any("/" in word for word in words):
+        return [_parse_pair(word) for word in words]
+    first, *names = words
+    kinds = [kind_named(word) for word in first.split(",") if word]
+    return [(kind, name) for kind in kinds for name in names or [""]]
+
+
+def _parse_pair(word: str) -> tuple[Kind, str]:
+    kind, slash, name = word.partition("/")
+    if not slash or not name:
+        raise CommandError(
+            f"{word!r} is not of the form KIND/NAME",
+            hint="write every one as KIND/NAME, or the kind once: KIND NAME NAME",
+            code=BAD_INPUT,
+        )
+    return kind_named(kind), name
+
+
+def job_name(word: str) -> str:
+    """The name in NAME or job/NAME, for verbs that are about Jobs alone."""
+    kind, slash, name = word.rpartition("/")
+    if slash and kind_named(kind) is not JOBS:
+        raise CommandError(f"{word!r} is not a Job", code=BAD_INPUT)
+    return name

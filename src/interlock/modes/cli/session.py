@@ -1,0 +1,63 @@
+"""What a verb has at hand: the server, the namespace, and the terminal."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from interlock.modes.cli.api import Api
+    from interlock.modes.cli.output import Terminal
+    from interlock.modes.cli.target import Target
+
+
+class Session:
+    """One command being carried out. Everything in it is made when it is first needed."""
+
+    def __init__(self, args: Namespace) -> None:
+        self._args = args
+        self._target: Target | None = None
+        self._api: Api | None = None
+        self._terminal: Terminal | None = None
+
+    @property
+    def target(self) -> Target:
+        """Where the server is."""
+        if self._target is None:
+            from interlock.modes.cli.target import find_target
+
+            self._target = find_target(self._args)
+        return self._target
+
+    @property
+    def api(self) -> Api:
+        """The server."""
+        if self._api is None:
+            from interlock.modes.cli.api import Api
+
+            self._api = Api(self.target)
+        return self._api
+
+    @property
+    def terminal(self) -> Terminal:
+        """Where answers are printed."""
+        if self._terminal is None:
+            from interlock.modes.cli.output import Terminal
+
+            self._terminal = Terminal()
+        return self._terminal
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that was asked for, else the context's, else `default`."""
+        return getattr(self._args, "namespace", None) or self.target.namespace or "default"
+
+    @property
+    def namespace_or_all(self) -> str | None:
+        """None when every namespace was asked for."""
+        return None if getattr(self._args, "all_namespaces", False) else self.namespace
+
+    def close(self) -> None:
+        """Let connections go."""
+        if self._api is not None:
+            self._api.close()

@@ -1,0 +1,83 @@
+"""The verbs there are. Only this table is read for `interlock --help`."""
+
+from __future__ import annotations
+
+
+class Verb:
+    """A word to type, and the module that does it."""
+
+    __slots__ = ("group", "name", "summary", "takes_command")
+
+    def __init__(self, group: str, name: str, summary: str, *, takes_command: bool = False) -> None:
+        self.group = group
+        self.name = name
+        self.summary = summary
+        #: Everything after `--` is a command to run.
+        self.takes_command = takes_command
+
+    @property
+    def module(self) -> str:
+        """Where `arguments(parser)` and `run(session, args)` of the verb are."""
+        return f"interlock.modes.cli.verbs.{self.name}"
+
+
+_RUN, _SEE, _STEER, _DEFINE, _SERVE = (
+    "Run and wait",
+    "Look",
+    "Steer Jobs",
+    "Definitions",
+    "The server and this program",
+)
+
+VERBS: dict[str, Verb] = {
+    verb.name: verb
+    for verb in (
+        Verb(_RUN, "run", "run a command as a Job", takes_command=True),
+        Verb(_RUN, "wait", "wait until Jobs ended, or started"),
+        Verb(_RUN, "logs", "what a Job printed"),
+        Verb(_SEE, "get", "list resources, or show some by name"),
+        Verb(_SEE, "describe", "everything about one resource"),
+        Verb(_SEE, "watch", "changes as they happen"),
+        Verb(_SEE, "why", "why a Job is (not) running, and what would change it"),
+        Verb(_SEE, "top", "a live view of Jobs and locks"),
+        Verb(_SEE, "locks", "who holds and who waits for each lock"),
+        Verb(_SEE, "history", "what was decided, and for which reason"),
+        Verb(_STEER, "kill", "end Jobs at once (SIGKILL)"),
+        Verb(_STEER, "stop", "end Jobs gracefully (SIGTERM, then SIGKILL after the grace period)"),
+        Verb(_STEER, "suspend", "hold Jobs back"),
+        Verb(_STEER, "resume", "let suspended Jobs go on"),
+        Verb(_STEER, "retry", "run a Job again, as a new Job"),
+        Verb(_STEER, "release", "free a lock whose Job's fate cannot be proven"),
+        Verb(_DEFINE, "apply", "create or change what files define"),
+        Verb(_DEFINE, "diff", "what apply would change"),
+        Verb(_DEFINE, "check", "validate files without a server"),
+        Verb(_DEFINE, "delete", "delete resources"),
+        Verb(_SERVE, "up", "start the server"),
+        Verb(_SERVE, "backup", "copy the server's whole state into a file"),
+        Verb(_SERVE, "restore", "put a backup into a data directory"),
+        Verb(_SERVE, "version", "the version of this program and of the server"),
+        Verb(_SERVE, "completion", "completion for bash, zsh or fish"),
+    )
+}
+
+
+def overview() -> str:
+    """The text of `interlock --help`."""
+    lines = [
+        "Interlock runs jobs when told, only when allowed, and never twice.",
+        "",
+        "usage: interlock VERB [ARGUMENT...]",
+    ]
+    group = ""
+    for verb in VERBS.values():
+        if verb.group != group:
+            group = verb.group
+            lines += ["", f"{group}:"]
+        lines.append(f"  {verb.name:<11} {verb.summary}")
+    lines += [
+        "",
+        "`interlock VERB --help` tells more about a verb.",
+        "The server is found by --server, INTERLOCK_SERVER, ./.interlock/server.json,",
+        "or at http://127.0.0.1:8470; a cluster by --context and --kubeconfig.",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,51 @@
+"""Encrypted connections, imported only for https."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import tempfile
+from pathlib import Path
+
+from interlock.modes.cli.errors import BAD_INPUT, CommandError, UnreachableError
+from interlock.modes.cli.target import Target
+
+
+def wrap(sock: socket.socket, target: Target) -> socket.socket:
+    """Encrypt a connection as the target asks."""
+    try:
+        return _context(target).wrap_socket(sock, server_hostname=target.tls_name or target.host)
+    except ssl.SSLCertVerificationError as error:
+        raise UnreachableError(
+            f"{target.url} is not trusted: {error.verify_message}",
+            hint="give the authority that signed its certificate with --ca-file",
+        ) from None
+    except OSError as error:
+        raise UnreachableError(f"no TLS with {target.url} ({error})") from None
+
+
+def _context(target: Target) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(
+            cafile=target.ca_file or None, cadata=target.ca_data or None
+        )
+        if target.skip_verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if target.cert_file:
+            context.load_cert_chain(target.cert_file, target.key_file or None)
+        elif target.cert_data:
+            _load_pair(context, target.cert_data, target.key_data)
+    except (OSError, ValueError) as error:
+        raise CommandError(f"bad certificate or key: {error}", code=BAD_INPUT) from None
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+    """Load a certificate and key that are not in files; the library reads files alone."""
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(tempfile.NamedTemporaryFile(suffix=".pem"))
+        file.write(cert + b"\n" + key)
+        file.flush()
+        context.load_cert_chain(Path(file.name))

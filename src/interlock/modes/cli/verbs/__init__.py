@@ -1,0 +1,1 @@
+"""One module per verb: `arguments(parser)` says what can be typed, `run(session, args)` does it."""

@@ -1,0 +1,168 @@
+"""Delete resources.
+
+A running Job is stopped first: it is gone when its processes are proven gone, and the command
+waits for that unless --no-wait is given.
+
+  interlock delete job/a job/b
+  interlock delete jobs -l team=ops
+  interlock delete -f jobs.yaml
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from time import monotonic
+from typing import Any
+
+from interlock.modes.cli.errors import (
+    BAD_INPUT,
+    OK,
+    TIMED_OUT,
+    AnswerError,
+    CommandError,
+)
+from interlock.modes.cli.flags import (
+    add_files,
+    add_namespace,
+    add_output,
+    add_selectors,
+    seconds,
+)
+from interlock.modes.cli.kinds import Kind, kind_of, parse_names
+from interlock.modes.cli.main import tell
+from interlock.modes.cli.session import Session
+from interlock.modes.cli.watching import Feed
+
+_Thing = tuple[Kind, str, str]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    add = parser.add_argument
+    add("what", metavar="KIND [NAME...] | KIND/NAME...", nargs="*", help="which")
+    add_files(parser)
+    add("--all", action="store_true", help="all of the kind in the namespace")
+    add("--wait", action=argparse.BooleanOptionalAction, default=True, help="until they are gone")
+    add("--timeout", metavar="TIME", type=seconds, help="wait at most this long: 60s, 5m")
+    add("--cascade", choices=("background", "foreground", "orphan"), default="background",
+        help="what belongs to them goes afterwards, goes first, or stays (background)")  # fmt: skip
+    add("--ignore-not-found", action="store_true", help="what is not there is fine")
+    add("--dry-run", action="store_true", help="only say what would be deleted")
+    add_selectors(parser)
+    add_namespace(parser, every=True)
+    add_output(parser, "name", "json")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Delete each, then wait for all."""
+    code, going, gone = OK, [], []
+    for thing in _things(session, args):
+        try:
+            deleted = _delete(session, args, thing)
+        except AnswerError as error:
+            if not (error.status == 404 and args.ignore_not_found):
+                tell(error)
+                code = code or error.code
+            continue
+        gone.append(deleted)
+        going.append((thing, _uid(deleted)))
+        _say(session, args, thing)
+    if args.output == "json":
+        session.terminal.data({"apiVersion": "v1", "kind": "List", "items": gone}, "json")
+    if args.wait and not args.dry_run and going:
+        return _await(session, args, going) or code
+    return code
+
+
+def _things(session: Session, args: argparse.Namespace) -> list[_Thing]:
+    if args.filename:
+        from interlock.modes.cli.documents import read_documents
+
+        documents = [document.data for document in read_documents(args.filename)]
+        return [
+            (kind_of(one), _namespace_in(session, one), str(one["metadata"]["name"]))
+            for one in documents
+        ]
+    things: list[_Thing] = []
+    for kind, name in parse_names(args.what):
+        if name:
+            things.append((kind, session.namespace, name))
+            continue
+        if not (args.all or args.selector or args.field_selector):
+            raise CommandError(
+                f"which {kind.plural}?", hint="give names, -l LABELS or --all", code=BAD_INPUT
+            )
+        things += _selected(session, args, kind)
+    return things
+
+
+def _selected(session: Session, args: argparse.Namespace, kind: Kind) -> list[_Thing]:
+    pages = session.api.pages(
+        kind, session.namespace_or_all, labels=args.selector, fields=args.field_selector
+    )
+    return [
+        (kind, item["metadata"].get("namespace", ""), item["metadata"]["name"])
+        for page in pages
+        for item in page["items"]
+    ]
+
+
+def _namespace_in(session: Session, document: dict[str, Any]) -> str:
+    return str((document.get("metadata") or {}).get("namespace") or session.namespace)
+
+
+def _delete(session: Session, args: argparse.Namespace, thing: _Thing) -> dict[str, Any]:
+    kind, namespace, name = thing
+    options = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": args.cascade.capitalize(),
+    }
+    query = {"dryRun": "All"} if args.dry_run else {}
+    answer: dict[str, Any] = session.api.call("DELETE", kind.path(namespace, name), query, options)
+    return answer
+
+
+def _uid(deleted: dict[str, Any]) -> str:
+    """Which object it was: the server answers with the object, or with a Status about it."""
+    told = deleted.get("details") if deleted.get("kind") == "Status" else deleted.get("metadata")
+    return str((told or {}).get("uid") or "")
+
+
+def _say(session: Session, args: argparse.Namespace, thing: _Thing) -> None:
+    kind, _, name = thing
+    if args.output == "name":
+        session.terminal.print(f"{kind.singular}/{name}")
+    elif not args.output:
+        dry = " (dry run)" if args.dry_run else ""
+        session.terminal.print(f"{kind.singular}/{name} deleted{dry}")
+
+
+def _await(session: Session, args: argparse.Namespace, going: list[tuple[_Thing, str]]) -> int:
+    deadline = monotonic() + args.timeout if args.timeout is not None else None
+    for (kind, namespace, name), uid in going:
+        if not _is_gone_by(session, kind, namespace, name, uid, deadline):
+            print(f"{kind.singular}/{name} is not gone yet", file=sys.stderr)
+            return TIMED_OUT
+    return OK
+
+
+def _is_gone_by(
+    session: Session, kind: Kind, namespace: str, name: str, uid: str, deadline: float | None
+) -> bool:
+    """Watch until that very object is gone; another of the same name is not meant."""
+    feed = Feed(session.api, kind, namespace, fields=f"metadata.name={name}")
+    try:
+        held = {item["metadata"]["uid"] for _, item in feed.start()}
+        while uid in held if uid else held:
+            left = None if deadline is None else max(0.0, deadline - monotonic())
+            changes = feed.next(left)
+            if changes is None:
+                return False
+            for type, item in changes:
+                change = held.discard if type == "DELETED" else held.add
+                change(item["metadata"]["uid"])
+        return True
+    finally:
+        feed.close()

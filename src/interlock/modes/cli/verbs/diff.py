@@ -1,0 +1,86 @@
+"""What apply would change: nothing is stored.
+
+The exit code is 0 when nothing would change, and 1 when something would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from difflib import unified_diff
+from typing import Any
+
+from interlock.modes.cli.applying import Wanted, apply, wanted_from
+from interlock.modes.cli.documents import check_all, read_documents, refused_by_server
+from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, AnswerError
+from interlock.modes.cli.flags import add_files, add_namespace, add_output
+from interlock.modes.cli.main import tell
+from interlock.modes.cli.merging import without_last_applied
+from interlock.modes.cli.output import to_yaml
+from interlock.modes.cli.session import Session
+
+#: What the server writes, and no apply changes.
+_KEPT_BY_SERVER = (
+    "resourceVersion",
+    "generation",
+    "uid",
+    "creationTimestamp",
+    "managedFields",
+    "finalizers",
+)
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    add_files(parser)
+    add_namespace(parser)
+    add_output(parser, "json")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Have the server work out each result, and compare."""
+    found = read_documents(args.filename)
+    check_all(found)
+    code, changes = OK, []
+    for wanted in wanted_from(session, found, args.namespace):
+        try:
+            _, before, after = apply(session, wanted, dry_run=True)
+        except AnswerError as error:
+            refusal = refused_by_server(wanted.given, error)
+            if refusal is None:
+                tell(error)
+            else:
+                print("\n".join(refusal.lines()), file=sys.stderr)
+            code = max(code, error.code, BAD_INPUT)
+            continue
+        old, new = _written(before), _written(after)
+        if old != new:
+            code = code or FAILED
+            changes.append({"resource": str(wanted), "before": old, "after": new})
+            if not args.output:
+                _show(session, wanted, old, new)
+    if args.output:
+        session.terminal.data({"items": changes}, "json")
+    return code
+
+
+def _written(item: dict[str, Any] | None) -> dict[str, Any]:
+    """The part of a resource that a person writes."""
+    if item is None:
+        return {}
+    plain = without_last_applied(item)
+    metadata = {k: v for k, v in plain["metadata"].items() if k not in _KEPT_BY_SERVER and v}
+    return {**{k: v for k, v in plain.items() if k != "status"}, "metadata": metadata}
+
+
+def _show(session: Session, wanted: Wanted, old: dict[str, Any], new: dict[str, Any]) -> None:
+    lines = unified_diff(
+        to_yaml(old).splitlines() if old else [],
+        to_yaml(new).splitlines(),
+        f"{wanted} (stored)",
+        f"{wanted} ({wanted.given.file})",
+        lineterm="",
+    )
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in lines:
+        session.terminal.print(session.terminal.paint(line, colours.get(line[:1], "")))

@@ -1,0 +1,71 @@
+"""What was decided about a resource, or about all of them, and for which reason. Newest first."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from interlock.modes.cli.flags import add_namespace, add_output, number_from
+from interlock.modes.cli.kinds import JOBS, kind_named
+from interlock.modes.cli.moments import day_and_time
+from interlock.modes.cli.session import Session
+
+#: The server hands out at most this many at a time.
+_PAGE = 500
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    parser.add_argument("what", metavar="JOB | KIND/NAME", nargs="?", default="", help="of what")
+    parser.add_argument(
+        "--limit", metavar="N", type=number_from(1), default=50, help="at most so many (50)"
+    )
+    parser.add_argument(
+        "--before", metavar="NUMBER", type=number_from(0), help="only older than this entry"
+    )
+    add_namespace(parser)
+    add_output(parser, "json", "yaml", "wide", "jsonpath")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Ask for the journal, and print it. Without a name it is that of all namespaces."""
+    kind, _, name = args.what.rpartition("/")
+    query: dict[str, object] = {}
+    if name:
+        named = kind_named(kind) if kind else JOBS
+        query = {"kind": named.name, "namespace": session.namespace, "name": name}
+    answer = read_history(session, query, args.limit, args.before)
+    if args.output and args.output != "wide":
+        session.terminal.data(answer, args.output)
+        return 0
+    for entry in answer["items"]:
+        session.terminal.print(line_of(entry, wide=args.output == "wide", named=not name))
+    return 0
+
+
+def read_history(
+    session: Session, query: dict[str, object], limit: int, before: int | None = None
+) -> dict[str, Any]:
+    """The newest entries, put together from as many answers as it takes."""
+    items: list[dict[str, Any]] = []
+    following: Any = before
+    while len(items) < limit:
+        asked = min(limit - len(items), _PAGE)
+        page = session.api.call("GET", "/history", {**query, "limit": asked, "before": following})
+        items += page["items"]
+        following = page.get("next")
+        if not page["items"] or following is None:
+            break
+    return {"items": items, "next": following}
+
+
+def line_of(entry: dict[str, Any], *, wide: bool = False, named: bool = True) -> str:
+    """One decision on one line: when, who, what, why."""
+    what = f"{entry['kind'].lower()}/{entry['name']}  " if named else ""
+    told = entry.get("reason") or ", ".join(entry.get("actions") or [])
+    parts = [f"{day_and_time(entry['at'])}  {entry['room']:<9}  {what}{told}"]
+    if wide and entry.get("actions"):
+        parts.append(f"[{'; '.join(entry['actions'])}; at version {entry.get('version')}]")
+    if entry.get("outcome"):
+        parts.append(f"({entry['outcome']})")
+    return "  ".join(parts)

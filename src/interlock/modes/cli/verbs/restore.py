@@ -1,0 +1,44 @@
+"""Put a backup into a data directory. The server of that directory must not run.
+
+What is there now is replaced, after the backup was found sound.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from interlock.modes.cli.errors import BAD_INPUT, CONFLICT, FAILED, CommandError
+from interlock.modes.cli.session import Session
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    parser.add_argument("file", metavar="FILE", help="what `interlock backup` wrote")
+    parser.add_argument("--data", metavar="DIR", default=".interlock", help="where to (.interlock)")
+    parser.add_argument("--force", action="store_true", help="replace what is there")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Replace the file of the store."""
+    from interlock.modes.embedded import STORE_FILE
+    from interlock.resources.errors import InterlockError, UnavailableError
+    from interlock.store.sqlite.file import FileInUseError, restore
+
+    backup, place = Path(args.file), Path(args.data) / STORE_FILE
+    if place.exists() and not args.force:
+        raise CommandError(
+            f"{args.data} holds a store already", hint="replace it with --force", code=BAD_INPUT
+        )
+    try:
+        restore(backup, place)
+    except FileInUseError as error:
+        raise CommandError(
+            str(error), hint="stop the server first, then restore", code=CONFLICT
+        ) from None
+    except UnavailableError as error:
+        raise CommandError(str(error), code=BAD_INPUT) from None
+    except (InterlockError, OSError) as error:
+        raise CommandError(str(error), code=FAILED) from None
+    session.terminal.print(f"{place} restored from {backup}")
+    return 0

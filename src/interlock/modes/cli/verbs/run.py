@@ -1,0 +1,141 @@
+"""Run a command as a Job.
+
+The command comes after `--`, and no shell reads it. With --wait or --follow the exit code is
+the command's own; without, the Job's name is printed and the command goes on by itself.
+
+  interlock run -- echo hello
+  interlock run --lock db=1 --retries 3 --follow -- ./migrate.sh
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.modes.cli.flags import (
+    add_namespace,
+    add_output,
+    add_waiting,
+    duration,
+    number_from,
+    pair,
+)
+from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.session import Session
+
+POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    add = parser.add_argument
+    add("--name", metavar="NAME", help="the Job's name (run- and five characters)")
+    add("--lock", metavar="KEY[=LIMIT]", action="append", default=[], type=_lock,
+        help="a lock it needs, held by at most LIMIT Jobs (1); may be repeated")  # fmt: skip
+    add("--when-taken", metavar="POLICY", type=_policy, default="Enqueue",
+        help="when a lock is taken: Enqueue (wait), Forbid, Allow, Replace")  # fmt: skip
+    add("--retries", metavar="N", type=number_from(0), help="further attempts after a failure")
+    add("--retry-delay", metavar="TIME", type=duration, help="from one attempt to the next")
+    add("--timeout", metavar="TIME", type=duration, help="stop it when it runs longer: 90s, 5m")
+    add("--grace-period", metavar="TIME", type=duration, help="from SIGTERM to SIGKILL (30s)")
+    add("--env", metavar="NAME=VALUE", action="append", default=[], type=pair,
+        help="an environment variable; may be repeated")  # fmt: skip
+    add("--working-dir", metavar="DIR", help="where it runs (here, for a server on this machine)")
+    add("--stdin", action="store_true", help="hand the standard input on to it")
+    add(
+        "--count", metavar="N", type=number_from(1), help="so many tasks; ${task.index} tells which"
+    )
+    add("--priority", metavar="N", type=int, help="higher goes first (0)")
+    add("--title", metavar="TEXT", help="a line for people")
+    add("-l", "--label", metavar="NAME=VALUE", action="append", default=[], type=pair,
+        help="a label; may be repeated")  # fmt: skip
+    add("--ttl", metavar="TIME", type=duration, help="delete the Job so long after its end")
+    add("--suspend", action="store_true", help="create it held back; `resume` lets it go")
+    add_waiting(parser)
+    add_namespace(parser)
+    add_output(parser, "json", "yaml", "name", "jsonpath")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Create the Job, and stay with it if asked."""
+    if not args.command:
+        raise CommandError(
+            "which command?", hint="put it after --: interlock run -- echo hello", code=BAD_INPUT
+        )
+    job = session.api.create(JOBS, session.namespace, job_from(args, local=session.target.is_local))
+    name = job["metadata"]["name"]
+    if args.wait or args.follow:
+        from interlock.modes.cli.following import follow
+
+        return follow(session, name, args)
+    if args.output and args.output != "name":
+        session.terminal.data(job, args.output)
+    else:
+        session.terminal.print(f"job/{name}" + ("" if args.output else " created"))
+    return 0
+
+
+def job_from(args: argparse.Namespace, *, local: bool) -> dict[str, Any]:
+    """The definition that the flags describe."""
+    process: dict[str, Any] = {"command": args.command}
+    directory = args.working_dir or ("." if local else "")
+    if directory:
+        process["workingDir"] = str(Path(directory).absolute()) if local else directory
+    if args.env:
+        process["env"] = dict(args.env)
+    if args.stdin:
+        process["stdin"] = _standard_input()
+    metadata: dict[str, Any] = {"name": args.name} if args.name else {"generateName": "run-"}
+    if args.label:
+        metadata["labels"] = dict(args.label)
+    if user := os.environ.get("USER"):
+        metadata["annotations"] = {"interlock.dev/creator": user}
+    return {
+        "apiVersion": JOBS.api_version,
+        "kind": JOBS.name,
+        "metadata": metadata,
+        "spec": {"process": process, **_rules(args)},
+    }
+
+
+def _rules(args: argparse.Namespace) -> dict[str, Any]:
+    retries = {"limit": args.retries, "delay": args.retry_delay}
+    rules = {
+        "locks": [lock | {"whenTaken": args.when_taken} for lock in args.lock],
+        "retries": {name: value for name, value in retries.items() if value is not None},
+        "timeout": args.timeout,
+        "gracePeriod": args.grace_period,
+        "parallelism": {"count": args.count} if args.count else None,
+        "priority": args.priority,
+        "title": args.title,
+        "ttlAfterFinished": args.ttl,
+        "suspend": args.suspend or None,
+    }
+    return {name: value for name, value in rules.items() if value not in (None, [], {})}
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError:
+        raise CommandError("the standard input is not text", code=BAD_INPUT) from None
+
+
+def _lock(text: str) -> dict[str, Any]:
+    key, found, limit = text.rpartition("=")
+    if not found:
+        return {"key": text}
+    if not key or not limit.isdigit() or int(limit) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form KEY or KEY=LIMIT")
+    return {"key": key, "limit": int(limit)}
+
+
+def _policy(text: str) -> str:
+    known = {policy.lower(): policy for policy in POLICIES}
+    if text.lower() not in known:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(POLICIES)}")
+    return known[text.lower()]

@@ -1,0 +1,27 @@
+"""Start the server: one process, one data directory.
+
+It serves until Ctrl-C or SIGTERM. On an address that others can reach it needs --token-file.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from interlock.modes.cli.session import Session
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    add = parser.add_argument
+    add("--data", metavar="DIR", default=None, help="where everything is kept (.interlock)")
+    add("--listen", metavar="HOST:PORT", default=None, help="where to listen (127.0.0.1:8470)")
+    add("--tls-cert", metavar="FILE", default=None, help="serve https with this certificate")
+    add("--tls-key", metavar="FILE", default=None, help="the key of that certificate")
+    add("--examples", action="store_true", help="say what to try first")
+
+
+def run(_: Session, args: argparse.Namespace) -> int:
+    """Hand over to the server."""
+    from interlock.modes.embedded import serve
+
+    return serve(args)

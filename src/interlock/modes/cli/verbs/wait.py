@@ -1,0 +1,41 @@
+"""Wait until Jobs ended, or started.
+
+The exit code tells the outcome: that of the first named Job that did not do well, or 124 when
+the time is over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from interlock.modes.cli.errors import INTERRUPTED
+from interlock.modes.cli.flags import add_namespace, add_output, seconds
+from interlock.modes.cli.following import Follower
+from interlock.modes.cli.kinds import job_name
+from interlock.modes.cli.output import Terminal
+from interlock.modes.cli.session import Session
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    parser.add_argument("names", metavar="JOB", nargs="+", help="a Job's name")
+    parser.add_argument("--timeout", metavar="TIME", type=seconds, help="at most so long: 60s, 5m")
+    parser.add_argument(
+        "--for", dest="goal", choices=("ended", "started"), default="ended", help="for what (ended)"
+    )
+    add_namespace(parser)
+    add_output(parser, "json", "yaml", "jsonpath")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Stay until all are there."""
+    names = [job_name(name) for name in args.names]
+    progress = Terminal(sys.stderr) if args.output else session.terminal
+    follower = Follower(session, names, goal=args.goal, timeout_s=args.timeout, progress=progress)
+    code = follower.run()
+    if args.output and code != INTERRUPTED:
+        jobs = [follower.jobs[name] for name in names]
+        whole = {"apiVersion": "v1", "kind": "List", "items": jobs}
+        session.terminal.data(jobs[0] if len(jobs) == 1 else whole, args.output)
+    return code

@@ -1,0 +1,212 @@
+"""The control plane on one machine: the rooms, the keeper's processes, and what is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from interlock.api.requests import Handler
+from interlock.control.clock import Clock
+from interlock.control.reconciler import Change
+from interlock.control.runtime import Runtime
+from interlock.plane import ControlPlane
+from interlock.reporting.roster import Roster
+from interlock.reporting.service import Reporting
+from interlock.resources.job import Job
+from interlock.resources.tasks import TaskId
+from interlock.runtimes.logs import LogReader
+from interlock.runtimes.processes import ProcessRuntime
+from interlock.store.sqlite import SqliteStore
+
+_PIECE = 1 << 20
+#: How long a start waits for the control plane to be at work.
+AT_WORK_S = 10.0
+
+
+class Followers:
+    """Those who follow the output of attempts, each to be told when its attempt is over."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, dict[tuple[int, int], list[asyncio.Event]]] = {}
+
+    def add(self, task: TaskId, over: asyncio.Event) -> None:
+        """Tell this one when the attempt is over."""
+        attempts = self._waiting.setdefault(task.job_uid, {})
+        attempts.setdefault((task.task, task.attempt), []).append(over)
+
+    def remove(self, task: TaskId, over: asyncio.Event) -> None:
+        """Tell this one nothing any more."""
+        attempts = self._waiting.get(task.job_uid, {})
+        waiting = attempts.get((task.task, task.attempt), [])
+        waiting.remove(over)
+        if not waiting:
+            attempts.pop((task.task, task.attempt), None)
+        if not attempts:
+            self._waiting.pop(task.job_uid, None)
+
+    def observe(self, change: Change) -> None:
+        """Tell whoever follows an attempt that this change shows to be over."""
+        job = change.after or change.before
+        if not self._waiting or not isinstance(job, Job):
+            return
+        for attempt, waiting in self._waiting.get(job.metadata.uid, {}).items():
+            if change.after is None or not is_active(job, *attempt):
+                for over in waiting:
+                    over.set()
+
+
+def is_active(job: Job, task: int, attempt: int) -> bool:
+    """Whether an attempt is not known to be over."""
+    return any((one.index, one.attempt) == (task, attempt) for one in job.status.execution.active)
+
+
+class Removals:
+    """Removes the logs of Jobs that are gone: the log of a Job lives as long as the Job."""
+
+    def __init__(self, reader: LogReader) -> None:
+        self._reader = reader
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def observe(self, change: Change) -> None:
+        """Remove what a Job wrote once it is gone, or another has taken its name."""
+        before, after = change.before, change.after
+        if isinstance(before, Job) and (after is None or after.metadata.uid != before.metadata.uid):
+            self._remove(before.metadata.uid)
+
+    def sweep(self, roster: Roster) -> None:
+        """Remove the logs of Jobs that went while nobody looked."""
+        for uid in self._reader.jobs():
+            if roster.key_of(uid) is None:
+                self._remove(uid)
+
+    def _remove(self, uid: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._reader.remove(uid))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+
+class MachineLogs:
+    """The output of tasks, as the reporting room asks for it."""
+
+    def __init__(self, data: Path, roster: Roster) -> None:
+        self._reader = LogReader(data)
+        self._roster = roster
+        self.followers = Followers()
+        self.removals = Removals(self._reader)
+        self.plane: ControlPlane | None = None
+
+    def newest_attempt(self, job_uid: str, task: int) -> int | None:
+        """The newest attempt of a task that has a log, or None."""
+        attempts = [one.attempt for one in self._reader.attempts(job_uid) if one.task == task]
+        return max(attempts, default=None)
+
+    async def read(
+        self,
+        job_uid: str,
+        task: int,
+        attempt: int,
+        *,
+        since: datetime | None,
+        tail: int | None,
+        follow: bool,
+    ) -> AsyncIterator[bytes]:
+        """The output, part by part; with `follow`, until the attempt is over."""
+        wanted = TaskId(job_uid, task, attempt)
+        if not follow:
+            async for part in self._reader.stream(wanted, tail=tail, since=since):
+                yield part
+            return
+        over = asyncio.Event()
+        self.followers.add(wanted, over)
+        try:
+            if not self._runs(wanted):
+                over.set()
+            async for part in self._reader.stream(wanted, tail=tail, since=since, over=over):
+                yield part
+        finally:
+            self.followers.remove(wanted, over)
+
+    def _runs(self, task: TaskId) -> bool:
+        key = self._roster.key_of(task.job_uid)
+        job = self.plane.jobs.get(key) if self.plane is not None and key is not None else None
+        return job is not None and is_active(job, task.task, task.attempt)
+
+
+class Machine:
+    """Everything that runs beside the API in the embedded server."""
+
+    def __init__(
+        self, store: SqliteStore, clock: Clock, data: Path, registry: CollectorRegistry
+    ) -> None:
+        self._store = store
+        self._data = data
+        self._runtime: ProcessRuntime | None = None
+        roster = self._roster = Roster()
+        logs = self._logs = MachineLogs(data, roster)
+        self.plane = logs.plane = ControlPlane(
+            store=store,
+            journal=store.journal,
+            clock=clock,
+            luck=Random(),
+            connect=self._connect,
+            identity=f"{socket.gethostname()}-{os.getpid()}",
+            sole=True,
+            observers=(roster.observe, logs.followers.observe, logs.removals.observe),
+        )
+        registry.register(self.plane.metrics.registry)
+        self._reporting = Reporting(
+            store=store,
+            jobs=self.plane.jobs,
+            locks=self.plane.locks,
+            roster=roster,
+            journal=store.journal,
+            logs=logs,
+            clock=clock,
+            backup=self._backup,
+        )
+
+    @property
+    def mounts(self) -> Mapping[str, Handler]:
+        """What it answers itself, by the beginning of the path."""
+        return self._reporting.mounts()
+
+    def not_ready(self) -> Sequence[str]:
+        """What is not ready yet."""
+        return () if self.plane.at_work.is_set() else ("the control plane is starting",)
+
+    async def start(self) -> None:
+        """Begin to work; without a keeper the API is served all the same, and says so."""
+        self.plane.start()
+        await self.plane.synced()
+        self._logs.removals.sweep(self._roster)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AT_WORK_S):
+                await self.plane.at_work.wait()
+
+    async def stop(self) -> None:
+        """Stop working; tasks go on under their keeper."""
+        await self.plane.stop()
+        if self._runtime is not None:
+            await self._runtime.close()
+
+    async def _connect(self, term: int) -> Runtime:
+        self._runtime = await ProcessRuntime.connect(self._data, term=term)
+        return self._runtime
+
+    async def _backup(self) -> AsyncIterator[bytes]:
+        """A copy of the store, part by part. It is made whole first: a client may be slow."""
+        with tempfile.TemporaryDirectory(dir=self._data) as place:
+            copy = Path(place) / "copy.db"
+            await self._store.back_up(copy)
+            with copy.open("rb") as file:
+                while piece := await asyncio.to_thread(file.read, _PIECE):
+                    yield piece

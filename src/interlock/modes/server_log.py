@@ -1,0 +1,96 @@
+"""Where the server's log goes: a file in the data directory, and warnings to the terminal too.
+
+One line per decision is written, so a line has to be cheap: lines of one turn of the event loop
+go to the file in one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+LOG_FILE = "server.log"
+#: The log is cut off at this size; what came before is kept in one older file.
+LARGEST = 20 * 1024 * 1024
+
+
+class ServerLog(logging.Handler):
+    """Collects lines and writes them together; turns the file over when it has grown large."""
+
+    def __init__(self, path: Path, largest: int = LARGEST) -> None:
+        super().__init__(logging.INFO)
+        self._path = path
+        self._largest = largest
+        self._lines: list[str] = []
+        self._file = path.open("ab", buffering=0)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a line; it is written before the event loop waits again."""
+        try:
+            self._lines.append(_line(record))
+            if len(self._lines) == 1:
+                self._write_soon()
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        if not self._lines or self._file.closed:
+            return
+        data = "".join(self._lines).encode("utf-8", "replace")
+        self._lines.clear()
+        try:
+            self._file.write(data)
+            if self._file.tell() > self._largest:
+                self._turn_over()
+        except OSError as error:
+            # A full disk must not stop the server; what is lost is a line of the log.
+            sys.stderr.write(f"{self._path}: {error.strerror}\n")
+
+    def close(self) -> None:
+        """Write the last lines."""
+        self.flush()
+        self._file.close()
+        super().close()
+
+    def _write_soon(self) -> None:
+        try:
+            asyncio.get_running_loop().call_soon(self.flush)
+        except RuntimeError:  # Before the loop runs, and after.
+            self.flush()
+
+    def _turn_over(self) -> None:
+        self._file.close()
+        self._path.replace(self._path.with_suffix(".log.1"))
+        self._file = self._path.open("ab", buffering=0)
+
+
+def _line(record: logging.LogRecord) -> str:
+    at = datetime.fromtimestamp(record.created, UTC)
+    text = record.getMessage().replace("\n", "\\n")
+    if record.exc_info:
+        text += "\n" + logging.Formatter().formatException(record.exc_info)
+    return f"{at:%Y-%m-%dT%H:%M:%S.%f}Z {record.levelname} {record.name[10:]} {text}\n"
+
+
+class _Warnings(logging.StreamHandler[TextIO]):
+    """Warnings for the person who started the server, in one line each."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stderr)
+        self.setLevel(logging.WARNING)
+        self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+
+
+def log_to(data: Path) -> ServerLog:
+    """Begin to log to a data directory; close what is returned to end it."""
+    log = ServerLog(data / LOG_FILE)
+    logger = logging.getLogger("interlock")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.handlers = [log, _Warnings()]
+    return log

@@ -1,0 +1,292 @@
+"""The command line and a real server: final lines and exit codes, never what is in between."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from interlock.modes.cli.main import main
+from interlock.testing.serving import PATIENCE_S, Server
+
+_START = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"
+
+
+class Program:
+    """`interlock` as a person calls it, in a directory of its own."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.folder = folder
+        self.env = os.environ | {"INTERLOCK_SERVER": url}
+        self.errors = ""
+
+    def command(self, *argv: str) -> list[str]:
+        """The program in a process of its own; slower, for what only a process shows."""
+        return [sys.executable, "-c", _START, *argv]
+
+    def __call__(self, *argv: str, code: int = 0, given: str = "") -> str:
+        """Carry out one command line in this process; gives what it printed."""
+        out, errors = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+        source = io.TextIOWrapper(io.BytesIO(given.encode()), "utf-8")
+        with (
+            patch.dict(os.environ, self.env),
+            patch.object(sys, "stdin", source),
+            contextlib.chdir(self.folder),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(errors),
+            _alarm(),
+        ):
+            found = main(list(argv))
+        out.flush()
+        out.seek(0)
+        told, self.errors = out.read(), errors.getvalue()
+        assert found == code, (argv, told, self.errors)
+        return told
+
+    def json(self, *argv: str, code: int = 0) -> Any:
+        return json.loads(self(*argv, "-o", "json", code=code))
+
+
+@contextlib.contextmanager
+def _alarm() -> Iterator[None]:
+    """Fail instead of hanging when a command never ends."""
+
+    def ring(*_: object) -> None:
+        raise AssertionError("the command does not end")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("server") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def interlock(server: Server, tmp_path: Path) -> Program:
+    return Program(server.url, tmp_path)
+
+
+def test_run_ends_as_the_command_does(interlock: Program) -> None:
+    told = interlock("run", "--wait", "--name", "fine", "--", "true")
+    assert told.splitlines()[-1].startswith("fine  succeeded")
+    told = interlock("run", "--wait", "--name", "bad", "--", "sh", "-c", "exit 7", code=7)
+    assert "exit code 7" in told.splitlines()[-1]
+    assert interlock("wait", "fine", "bad", code=7)
+    assert interlock.json("wait", "fine")["status"]["phase"] == "Succeeded"
+
+
+def test_follow_hands_on_what_is_printed(interlock: Program) -> None:
+    script = "echo one; echo two >&2; pwd; cat; exit 3"
+    told = interlock("run", "--follow", "--stdin", "--", "sh", "-c", script, code=3, given="in")
+    assert told == f"one\ntwo\n{interlock.folder}\nin"
+    assert "failed" in interlock.errors.splitlines()[-1]
+
+
+def test_logs(interlock: Program) -> None:
+    script = "echo a; echo b"
+    name = interlock("run", "-o", "name", "--", "sh", "-c", script).strip()
+    assert interlock("logs", "-f", name) == "a\nb\n"
+    assert interlock("logs", name, "--tail", "1") == "b\n"
+    assert interlock("logs", name, "--since", "1h", "--attempt", "0", "--task", "0") == "a\nb\n"
+    interlock("logs", "nothing-here", code=4)
+
+
+def test_every_task_is_shown(interlock: Program) -> None:
+    told = interlock("run", "--follow", "--count", "3", "--", "echo", "I am ${task.index}")
+    assert sorted(told.splitlines()) == ["0| I am 0", "1| I am 1", "2| I am 2"]
+
+
+def test_locks_are_told_and_pass_on(interlock: Program) -> None:
+    lock = ("--lock", "cli-db")
+    interlock("run", "--name", "holder", *lock, "--", "sleep", "1000")
+    interlock("wait", "holder", "--for", "started")
+    interlock("run", "--name", "waiter", *lock, "--", "true")
+    interlock("run", "--wait", *lock, "--when-taken", "forbid", "--", "true", code=75)
+
+    found = interlock.json("locks", "cli-db")["items"]
+    assert [holder["job"] for holder in found[0]["holders"]] == ["holder"]
+    assert "holder" in interlock("locks")
+    assert "lock cli-db is held by job/holder" in interlock("why", "waiter")
+    assert interlock.json("why", "waiter")["waits"][0]["key"] == "cli-db"
+    assert "holder" in interlock("top")
+    interlock("wait", "waiter", "--timeout", "10ms", code=124)
+    interlock("release", "cli-db", "--job", "holder", "--reason", "x", code=5)
+    interlock("release", "cli-bd", "--job", "holder", "--reason", "x", code=4)
+    assert "did you mean `cli-db`?" in interlock.errors
+
+    interlock("kill", "holder", "--wait")
+    interlock("wait", "holder", code=137)
+    interlock("wait", "waiter")
+    assert "already killed" in interlock("stop", "holder")
+
+
+def test_stop_suspend_resume_retry(interlock: Program) -> None:
+    name = "steered"
+    interlock("run", "--name", name, "--suspend", "--", "true")
+    assert interlock("suspend", name, "--reason", "later") == f"job/{name} suspended\n"
+    assert interlock.json("get", f"job/{name}")["spec"]["suspendReason"] == "later"
+    assert interlock("resume", name) == f"job/{name} resumed\n"
+    interlock("wait", name)
+    told = interlock("retry", name, "--wait").splitlines()[-1]
+    assert told.startswith(f"{name}-retry-")
+    assert "succeeded" in told
+    interlock("run", "--name", "long", "--", "sleep", "1000")
+    interlock("stop", "long", "--wait")
+    interlock("wait", "long", code=137)
+    assert "job/long" in interlock("history", "--limit", "1000")
+    assert interlock.json("history", "long")["items"]
+
+
+DEFINITION = """\
+kind: Job
+metadata: {{name: applied, labels: {{team: {team}}}}}
+spec:
+  noop: {{}}
+  suspend: true
+  priority: {priority}
+"""
+
+
+def test_apply_diff_delete(interlock: Program) -> None:
+    file = interlock.folder / "jobs" / "deep" / "job.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(DEFINITION.format(team="a", priority=0))
+    interlock("diff", "-f", "jobs", code=1)
+    assert interlock("apply", "-f", "jobs") == "job/applied created\n"
+    assert interlock("apply", "-f", "jobs") == "job/applied unchanged\n"
+    assert interlock("diff", "-f", "jobs") == ""
+    file.write_text(DEFINITION.format(team="a", priority=3).replace(", labels: {team: a}", ""))
+    told = interlock("diff", "-f", "jobs", code=1)
+    assert "+  priority: 3" in told
+    assert "-    team: a" in told
+    assert interlock("apply", "-f", "-", given=file.read_text()) == "job/applied configured\n"
+    stored = interlock.json("get", "job", "applied")
+    assert stored["spec"]["priority"] == 3
+    assert "labels" not in stored["metadata"]
+
+    assert interlock("delete", "-f", "jobs") == "job/applied deleted\n"
+    interlock("get", "job/applied", code=4)
+    interlock("delete", "job/applied", code=4)
+    interlock("delete", "job/applied", "--ignore-not-found")
+
+
+def test_bad_definitions_are_told_with_their_lines_and_nothing_is_stored(
+    interlock: Program,
+) -> None:
+    good = DEFINITION.format(team="a", priority=0).replace("applied", "good-one")
+    bad = "kind: Job\nmetadata: {name: bad-one}\nspec:\n  proces: {command: [x]}\n  timeout: soon\n"
+    (interlock.folder / "bad.yaml").write_text(f"{good}---\n{bad}")
+    for verb in ("apply", "check", "diff"):
+        interlock(verb, "-f", "bad.yaml", code=2)
+        first, *rest = interlock.errors.splitlines()
+        assert first == "bad.yaml: Job bad-one was refused, nothing was stored"
+        assert any("line 11" in line and "did you mean" in line for line in rest)
+        assert any("line 12" in line and '"soon"' in line for line in rest)
+    interlock("get", "job/good-one", code=4)
+    (interlock.folder / "broken.yaml").write_text("a: [")
+    interlock("apply", "-f", "broken.yaml", code=2)
+    assert "line " in interlock.errors
+    interlock("apply", "-f", "brokn.yaml", code=2)
+    assert "did you mean `broken.yaml`?" in interlock.errors
+
+
+def test_get_and_describe(interlock: Program) -> None:
+    interlock("run", "--name", "shown", "-l", "show=me", "--wait", "--", "true")
+    table = interlock("get", "jobs", "-l", "show=me").splitlines()
+    assert table[0].split()[:2] == ["NAME", "PHASE"]
+    assert table[1].split()[:2] == ["shown", "Succeeded"]
+    assert interlock("get", "jobs", "-l", "show=me", "-o", "name") == "job/shown\n"
+    assert interlock("get", "jobs", "-A", "-l", "show=me", "--no-headers").startswith("default ")
+    path = "jsonpath={.items[*].metadata.name}"
+    assert interlock("get", "jobs", "-l", "show=me", "-o", path) == "shown\n"
+    assert "phase: Succeeded" in interlock("get", "job/shown", "-o", "yaml")
+    told = interlock("describe", "job", "shown")
+    assert "Phase:        Succeeded" in told
+    assert "shown-0-0" in told
+    interlock("get", "jobs", "-l", "show=nobody")
+    assert "nothing found" in interlock.errors
+    interlock("get", "jobs", "--field-selector", "nonsense", code=2)
+    assert "server" in interlock("version")
+
+
+def test_watch_prints_changes(interlock: Program) -> None:
+    interlock("run", "--name", "watched", "--", "true")
+    told = interlock("watch", "job/watched", "--limit", "1", "-o", "json")
+    assert json.loads(told)["object"]["metadata"]["name"] == "watched"
+
+
+def test_ctrl_c_ends_quietly(interlock: Program) -> None:
+    interlock("run", "--name", "endless", "--", "sleep", "1000")
+    argv = interlock.command("watch", "job/endless")
+    with subprocess.Popen(
+        argv, env=interlock.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert errors == ""
+    interlock("kill", "endless", "--wait")
+
+
+def test_a_reader_that_leaves_is_no_error(interlock: Program) -> None:
+    interlock("run", "--name", "piped", "--wait", "--", "true")
+    argv = interlock.command("get", "jobs", "-o", "json")
+    with subprocess.Popen(
+        argv, env=interlock.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(PATIENCE_S)
+
+
+def test_no_server_is_said(interlock: Program) -> None:
+    interlock("--server", "http://127.0.0.1:1", "get", "jobs", code=3)
+    assert "interlock up" in interlock.errors
+
+
+def test_backup_and_restore(interlock: Program, server: Server) -> None:
+    interlock("run", "--name", "saved", "--wait", "--", "true")
+    interlock("backup", "copy.db")
+    interlock("backup", "copy.db", code=2)
+    interlock("restore", "copy.db", "--data", str(server.data), "--force", code=5)
+    assert "stop the server first" in interlock.errors
+    interlock("restore", "copy.db", "--data", "fresh")
+    with Server(interlock.folder / "fresh") as second:
+        restored = Program(second.url, interlock.folder)
+        assert restored.json("get", "job/saved")["status"]["phase"] == "Succeeded"
+    (interlock.folder / "bad.db").write_text("nonsense" * 1000)
+    interlock("restore", "bad.db", "--data", "other", code=1)
+
+
+def test_the_server_of_this_directory_is_found(server: Server, tmp_path: Path) -> None:
+    (tmp_path / ".interlock").symlink_to(server.data)
+    here = Program("", tmp_path)
+    here("run", "--wait", "--", "true")
+
+
+def test_completion_knows_names(interlock: Program) -> None:
+    interlock("run", "--name", "completed", "--wait", "--", "true")
+    assert "completed" in interlock("__complete", "logs", "compl").split()
+    assert "_interlock" in interlock("completion", "bash")

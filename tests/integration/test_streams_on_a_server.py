@@ -1,0 +1,114 @@
+"""The change stream over real connections: it tells, it resumes, and it ends cleanly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.sync.client import connect
+
+from interlock.testing.clients import Client
+from interlock.testing.serving import PATIENCE_S, Server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("streams") / "data") as running:
+        yield running
+
+
+def events(url: str, path: str, until: str) -> list[tuple[str, str, Any]]:
+    """The events of an SSE stream, as id, kind and data, up to the end of a Job."""
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    assert answer.getheader("content-type") == "text/event-stream"
+    told: list[tuple[str, str, Any]] = []
+    fields: dict[str, str] = {}
+    while True:
+        line = answer.readline().decode().rstrip("\n")
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+            continue
+        if "data" in fields:
+            told.append((fields["id"], fields["event"], json.loads(fields["data"])))
+            fields = {}
+            job = told[-1][2]
+            if job.get("name") == until and job.get("state") == "Succeeded":
+                connection.close()
+                return told
+
+
+def test_the_stream_tells_what_happens_and_resumes_from_a_version(server: Server) -> None:
+    client = Client(server.url)
+    created = client.create("told", noop={})
+    version = created["metadata"]["resourceVersion"]
+
+    told = events(server.url, f"/jobs/stream?since={version}", until="told")
+    assert [job["name"] for _, kind, job in told if kind == "modified"][-1] == "told"
+
+    again = events(server.url, f"/jobs/stream?since={version}", until="told")
+    assert [(at, kind) for at, kind, _ in again if kind == "modified"] == [
+        (at, kind) for at, kind, _ in told if kind == "modified"
+    ]
+
+
+def test_a_socket_carries_the_same(server: Server) -> None:
+    client = Client(server.url)
+    version = client.create("by-socket", noop={})["metadata"]["resourceVersion"]
+    address = server.url.replace("http", "ws") + f"/jobs/ws?since={version}"
+
+    with connect(address, open_timeout=PATIENCE_S) as socket:
+        states: list[str] = []
+        while "Succeeded" not in states:
+            message = socket.recv(timeout=PATIENCE_S)
+            for line in str(message).splitlines():
+                told = json.loads(line)
+                if told.get("job", {}).get("name") == "by-socket":
+                    states.append(told["job"]["state"])
+
+    assert states[-1] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/jobs/stream?since=yesterday", id="no version"),
+        pytest.param("/jobs/stream?colour=red", id="unknown parameter"),
+        pytest.param("/jobs?limit=0", id="no items"),
+        pytest.param("/jobs?cursor=%00", id="no cursor"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(server: Server, path: str) -> None:
+    status, body = Client(server.url).ask("GET", path)
+
+    assert (status, body["kind"], body["reason"]) == (400, "Status", "BadRequest")
+
+
+def test_lists_jobs_by_id_and_by_name(server: Server) -> None:
+    client = Client(server.url)
+    client.create("listed", noop={}, title="A title")
+    client.phase("listed", "Succeeded")
+
+    _, page = client.ask("GET", "/jobs?limit=1000")
+    (listed,) = [job for job in page["items"] if job["name"] == "listed"]
+
+    assert listed["title"] == "A title"
+    assert client.ask("GET", f"/jobs/{listed['id']}") == (200, listed)
+    assert client.ask("GET", "/jobs/default/listed") == (200, listed)
+    assert client.ask("GET", "/jobs/default/nobody")[0] == 404
+
+
+def test_a_backup_can_be_asked_for(server: Server, tmp_path: Path) -> None:
+    connection = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
+    connection.request("POST", "/admin/backup")
+    copy = connection.getresponse().read()
+    connection.close()
+
+    assert copy.startswith(b"SQLite format 3\x00")

@@ -1,0 +1,230 @@
+"""Discovery, schemas, forms, health and metrics."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from interlock.api import openapi
+from interlock.api.openapi_protobuf import encode_document
+from interlock.resources.kinds import KINDS
+from interlock.testing.asking import JOB, JOBS, Ask, Asker, asking
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/api", "APIVersions"),
+        ("/apis", "APIGroupList"),
+        ("/apis/interlock.dev", "APIGroup"),
+        ("/apis/interlock.dev/v1alpha1", "APIResourceList"),
+        ("/apis/coordination.k8s.io/v1", "APIResourceList"),
+        ("/api/v1", "APIResourceList"),
+        ("/api/", "APIVersions"),
+    ],
+)
+def test_discovery(ask: Ask, path: str, kind: str) -> None:
+    answer = ask("GET", path)
+    assert (answer.status, answer.json["kind"]) == (200, kind)
+
+
+@pytest.mark.parametrize("path", ["/apis/no", "/apis/no/v1", "/api/v2", "/apis//v1"])
+def test_discovery_of_what_is_not_there(ask: Ask, path: str) -> None:
+    assert ask("GET", path).status == 404
+
+
+def test_aggregated_discovery_tells_the_same_as_the_plain_one(ask: Ask) -> None:
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in ("/api", "/apis"):
+        answer = ask("GET", path, headers={"accept": f"{AGGREGATED},application/json"})
+        assert answer.header("content-type") == AGGREGATED
+        for group in answer.json["items"]:
+            for version in group["versions"]:
+                for resource in version["resources"]:
+                    place = (group["metadata"].get("name", ""), version["version"])
+                    found.setdefault(place, []).append(resource["resource"])
+    for (group, version), plurals in found.items():
+        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        plain = [r["name"] for r in ask("GET", path).json["resources"] if "/" not in r["name"]]
+        assert plain == plurals
+    assert sum(map(len, found.values())) == len(KINDS)
+
+
+def test_every_discovered_kind_can_be_listed(ask: Ask) -> None:
+    for kind in KINDS.values():
+        root = f"/apis/{kind.group}" if kind.group else "/api"
+        listed = ask("GET", f"{root}/{kind.version}/{kind.plural}")
+        assert listed.json["kind"] == f"{kind.name}List"
+
+
+def _references(document: Any) -> set[str]:
+    if isinstance(document, dict):
+        own = {document["$ref"]} if isinstance(document.get("$ref"), str) else set()
+        return own.union(*map(_references, document.values()))
+    if isinstance(document, list):
+        return set().union(*map(_references, document))
+    return set()
+
+
+def test_openapi_v3_is_found_and_complete(ask: Ask) -> None:
+    paths = ask("GET", "/openapi/v3").json["paths"]
+    assert set(paths) == {"api/v1", "apis/interlock.dev/v1alpha1", "apis/coordination.k8s.io/v1"}
+    for entry in paths.values():
+        document = ask("GET", entry["serverRelativeURL"]).json
+        names = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+        assert _references(document) <= names
+        ids = [
+            operation["operationId"]
+            for path, item in document["paths"].items()
+            for method, operation in item.items()
+            if method != "parameters"
+        ]
+        assert ids
+    assert ask("GET", "/openapi/v3/apis/no/v1").status == 404
+
+
+def test_clients_learn_that_fields_are_validated_here(ask: Ask) -> None:
+    document = ask("GET", "/openapi/v3/apis/interlock.dev/v1alpha1").json
+    item = document["paths"]["/apis/interlock.dev/v1alpha1/namespaces/{namespace}/jobs/{name}"]
+    assert "fieldValidation" in [parameter["name"] for parameter in item["patch"]["parameters"]]
+
+
+def test_openapi_v2_is_complete(ask: Ask) -> None:
+    document = ask("GET", "/openapi/v2").json
+    names = {f"#/definitions/{name}" for name in document["definitions"]}
+    assert _references(document) <= names
+    assert "nullable" not in json.dumps(document["definitions"])
+
+
+def _fields(message: bytes) -> list[tuple[int, int, Any]]:
+    """The fields of a protobuf message: number, wire type, value."""
+    found: list[tuple[int, int, Any]] = []
+    place = 0
+
+    def varint() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place += 1
+            value |= (byte & 0x7F) << shift
+            if not byte & 0x80:
+                return value
+            shift += 7
+
+    while place < len(message):
+        tag = varint()
+        match tag & 7:
+            case 0:
+                found.append((tag >> 3, 0, varint()))
+            case 1:
+                found.append((tag >> 3, 1, message[place : place + 8]))
+                place += 8
+            case 2:
+                size = varint()
+                found.append((tag >> 3, 2, message[place : place + size]))
+                place += size
+            case other:
+                raise AssertionError(f"wire type {other}")
+    assert place == len(message)
+    return found
+
+
+def test_openapi_v2_in_protobuf_names_every_path_and_definition(ask: Ask) -> None:
+    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    answer = ask("GET", "/openapi/v2", headers={"accept": accept})
+    assert "@" not in answer.header("content-type")
+    fields = {number: value for number, _, value in _fields(answer.body)}
+    document = openapi.version_2()
+    assert fields[1] == b"2.0"
+    paths = [_fields(value) for number, _, value in _fields(fields[8]) if number == 2]
+    assert [item[0][2].decode() for item in paths] == list(document["paths"])
+    named = [_fields(value) for _, _, value in _fields(fields[9])]
+    assert [item[0][2].decode() for item in named] == list(document["definitions"])
+
+
+def test_protobuf_of_a_schema() -> None:
+    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}
+    document = {
+        "swagger": "2.0",
+        "info": {"title": "t", "version": "1"},
+        "paths": {},
+        "definitions": {"X": schema},
+    }
+    definitions = _fields(encode_document(document))[-1][2]
+    written = {n: v for n, _, v in _fields(_fields(_fields(definitions)[0][2])[1][2])}
+    assert written[19] == b"a"
+    assert _fields(written[22]) == [(1, 2, b"object")]
+    assert _fields(_fields(_fields(written[25])[0][2])[1][2])[0] == (22, 2, b"\n\x06string")
+
+
+def test_a_table_has_the_columns_of_the_kind(ask: Ask) -> None:
+    ask("POST", JOBS, JOB)
+    table = ask("GET", JOBS, headers={"accept": f"{TABLE},application/json"}).json
+    assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    names = [column["name"] for column in table["columnDefinitions"]]
+    assert names[:2] == ["Name", "Phase"]
+    (row,) = table["rows"]
+    assert len(row["cells"]) == len(names)
+    assert row["cells"][0] == "hello"
+    assert row["object"]["kind"] == "PartialObjectMetadata"
+    assert row["object"]["metadata"]["name"] == "hello"
+    one = ask("GET", f"{JOBS}/hello", headers={"accept": TABLE}).json
+    assert one["rows"] == table["rows"]
+
+
+@pytest.mark.parametrize(
+    ("include", "kind"), [("None", None), ("Metadata", "PartialObjectMetadata"), ("Object", "Job")]
+)
+def test_what_rows_carry(ask: Ask, include: str, kind: str | None) -> None:
+    ask("POST", JOBS, JOB)
+    table = ask("GET", f"{JOBS}?includeObject={include}", headers={"accept": TABLE}).json
+    assert table["rows"][0].get("object", {}).get("kind") == kind
+
+
+def test_metadata_alone(ask: Ask) -> None:
+    ask("POST", JOBS, JOB)
+    accept = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+    one = ask("GET", f"{JOBS}/hello", headers={"accept": accept}).json
+    assert set(one) == {"kind", "apiVersion", "metadata"}
+    accept = accept.replace("Metadata;", "MetadataList;")
+    listed = ask("GET", JOBS, headers={"accept": accept}).json
+    assert listed["kind"] == "PartialObjectMetadataList"
+    assert listed["items"] == [one]
+
+
+def test_readiness_tells_what_is_missing() -> None:
+    missing = ["the cache of Jobs"]
+    ask = asking(Asker(ready=lambda: missing))
+    answer = ask("GET", "/readyz")
+    assert (answer.status, answer.body) == (503, b"not ready: the cache of Jobs\n")
+    assert ask("GET", "/livez").status == 200
+    missing.clear()
+    assert ask("GET", "/readyz").body == b"ok"
+
+
+def test_metrics_count_requests(ask: Ask) -> None:
+    ask("POST", JOBS, JOB)
+    ask("GET", f"{JOBS}/no")
+    text = ask("GET", "/metrics").body.decode()
+    assert 'interlock_http_requests_total{code="201",verb="create"} 1.0' in text
+    assert 'interlock_http_requests_total{code="404",verb="get"} 1.0' in text
+    assert "interlock_http_watches 0.0" in text
+
+
+def test_the_page_lists_every_kind(ask: Ask) -> None:
+    page = ask("GET", "/")
+    assert page.header("content-type").startswith("text/html")
+    assert "script" not in page.body.decode()
+    for kind in KINDS.values():
+        assert kind.plural in page.body.decode()
+
+
+def test_head_is_answered(ask: Ask) -> None:
+    assert ask("HEAD", "/healthz").status == 200
+    assert ask("HEAD", JOBS).status == 200

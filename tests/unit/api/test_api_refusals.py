@@ -1,0 +1,204 @@
+"""Every refusal has the code, the reason and the shape that Kubernetes' clients expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from interlock.resources.errors import ExpiredError, FencedError, InterlockError, UnavailableError
+from interlock.testing.asking import JOB, JOBS, Ask, Asker, asking
+
+MERGE = "application/merge-patch+json"
+LOCKS = "/apis/interlock.dev/v1alpha1/namespaces/default/locks"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "media", "expected"),
+    [
+        pytest.param("GET", f"{JOBS}/no", None, "", (404, "NotFound"), id="no such job"),
+        pytest.param("GET", "/apis/no/v1/x", None, "", (404, "NotFound"), id="no such group"),
+        pytest.param("GET", "/nothing", None, "", (404, "NotFound"), id="no such path"),
+        pytest.param("DELETE", f"{JOBS}/no", None, "", (404, "NotFound"), id="nothing to delete"),
+        pytest.param("PATCH", f"{JOBS}/no", {}, MERGE, (404, "NotFound"), id="nothing to patch"),
+        pytest.param("PUT", f"{JOBS}/no", {}, "", (422, "Invalid"), id="an empty object"),
+        pytest.param("POST", JOBS, JOB, "", (409, "AlreadyExists"), id="the name is taken"),
+        pytest.param("POST", JOBS, b"{", "", (400, "BadRequest"), id="not JSON"),
+        pytest.param("POST", JOBS, b"", "", (400, "BadRequest"), id="no body"),
+        pytest.param("POST", JOBS, b"[]", "", (422, "Invalid"), id="a list"),
+        pytest.param("POST", JOBS, b"a: [", "application/yaml", (400, "BadRequest"), id="not YAML"),
+        pytest.param(
+            "POST",
+            JOBS,
+            b"x",
+            "application/x-foo",
+            (415, "UnsupportedMediaType"),
+            id="a strange body",
+        ),
+        pytest.param(
+            "POST",
+            JOBS,
+            b"x",
+            "application/vnd.kubernetes.protobuf",
+            (415, "UnsupportedMediaType"),
+            id="protobuf",
+        ),
+        pytest.param(
+            "PATCH",
+            f"{JOBS}/hello",
+            {},
+            "application/strategic-merge-patch+json",
+            (415, "UnsupportedMediaType"),
+            id="a strategic patch",
+        ),
+        pytest.param(
+            "PATCH",
+            f"{JOBS}/hello",
+            {},
+            "application/apply-patch+yaml",
+            (415, "UnsupportedMediaType"),
+            id="server-side apply",
+        ),
+        pytest.param(
+            "PATCH",
+            f"{JOBS}/hello",
+            {},
+            "",
+            (415, "UnsupportedMediaType"),
+            id="a patch without type",
+        ),
+        pytest.param("PATCH", f"{JOBS}/hello", [], MERGE, (400, "BadRequest"), id="a list patch"),
+        pytest.param("POST", f"{JOBS}/hello", JOB, "", (405, "MethodNotAllowed"), id="post to one"),
+        pytest.param("PUT", JOBS, JOB, "", (405, "MethodNotAllowed"), id="put to all"),
+        pytest.param("OPTIONS", JOBS, None, "", (405, "MethodNotAllowed"), id="options"),
+        pytest.param(
+            "POST", "/version", {}, "", (405, "MethodNotAllowed"), id="post to a document"
+        ),
+        pytest.param(
+            "DELETE", f"{JOBS}/hello/status", None, "", (405, "MethodNotAllowed"), id="status"
+        ),
+        pytest.param("POST", LOCKS, {}, "", (403, "Forbidden"), id="locks are the system's"),
+        pytest.param("DELETE", f"{LOCKS}/x", None, "", (403, "Forbidden"), id="locks stay"),
+        pytest.param("DELETE", LOCKS, None, "", (403, "Forbidden"), id="all locks stay"),
+        pytest.param(
+            "POST",
+            JOBS.replace("default", "no"),
+            JOB,
+            "",
+            (404, "NotFound"),
+            id="no such namespace",
+        ),
+        pytest.param(
+            "POST",
+            JOBS,
+            {**JOB, "metadata": {"name": "b", "namespace": "other"}},
+            "",
+            (400, "BadRequest"),
+            id="another namespace",
+        ),
+        pytest.param(
+            "PUT",
+            f"{JOBS}/hello",
+            {**JOB, "metadata": {"name": "b"}},
+            "",
+            (400, "BadRequest"),
+            id="another name",
+        ),
+        pytest.param(
+            "POST",
+            JOBS,
+            {**JOB, "metadata": {"name": "b", "resourceVersion": "1"}},
+            "",
+            (400, "BadRequest"),
+            id="a version before its time",
+        ),
+        pytest.param(
+            "DELETE",
+            "/apis/interlock.dev/v1alpha1/jobs",
+            None,
+            "",
+            (405, "MethodNotAllowed"),
+            id="everywhere at once",
+        ),
+    ],
+)
+def test_refusals(
+    ask: Ask, method: str, path: str, body: Any, media: str, expected: tuple[int, str]
+) -> None:
+    ask("POST", JOBS, JOB)
+    answer = ask(method, path, body, {"content-type": media} if media else None)
+    assert (answer.status, answer.json["reason"]) == expected
+    assert answer.json["kind"] == "Status"
+    assert answer.json["apiVersion"] == "v1"
+    assert answer.json["status"] == "Failure"
+    assert answer.json["code"] == answer.status
+    assert answer.json["message"]
+
+
+def test_an_invalid_object_is_told_all_its_problems(ask: Ask) -> None:
+    spec = {"process": {"command": []}, "retries": {"delay": "soon"}, "timout": "5m"}
+    body = {**JOB, "metadata": {"name": "UPPER"}, "spec": spec}
+    answer = ask("POST", f"{JOBS}?fieldValidation=Strict", body)
+    assert answer.status == 422
+    details = answer.json["details"]
+    assert (details["group"], details["kind"]) == ("interlock.dev", "Job")
+    causes = {cause["field"]: cause for cause in details["causes"]}
+    assert "did you mean spec.timeout?" in causes["spec.timout"]["message"]
+    assert causes["spec.retries.delay"]["reason"] == "FieldValueInvalid"
+    for cause in details["causes"]:
+        assert cause["field"] in answer.json["message"]
+
+
+def test_a_missing_field_is_told_as_required(ask: Ask) -> None:
+    answer = ask("POST", JOBS, {"kind": "Job", "metadata": {"name": "x"}})
+    assert ("spec", "FieldValueRequired") in [
+        (cause["field"], cause["reason"]) for cause in answer.json["details"]["causes"]
+    ]
+
+
+def test_a_body_that_says_it_is_too_large_is_not_read(ask: Ask) -> None:
+    answer = ask("POST", JOBS, b"{}", {"content-length": "99999999"})
+    assert (answer.status, answer.json["reason"]) == (413, "RequestEntityTooLarge")
+    assert answer.header("connection") == "close"
+
+
+def test_a_body_that_turns_out_too_large_is_refused(ask: Ask) -> None:
+    answer = ask("POST", JOBS, b" " * (3 * 1024 * 1024 + 1), {"content-length": "2"})
+    assert answer.status == 413
+
+
+def test_labels_are_bounded(ask: Ask) -> None:
+    labels = {"a": "x" * 64}
+    answer = ask("POST", JOBS, {**JOB, "metadata": {"name": "x", "labels": labels}})
+    assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+    huge = {f"key-{n}": "x" * 63 for n in range(40_000)}
+    answer = ask("POST", JOBS, {**JOB, "metadata": {"name": "x", "labels": huge}})
+    assert answer.status in (413, 422)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        pytest.param(UnavailableError("disk full"), (503, "ServiceUnavailable"), id="disk full"),
+        pytest.param(FencedError("another leads"), (503, "ServiceUnavailable"), id="fenced"),
+        pytest.param(ExpiredError(1, 5), (410, "Expired"), id="expired"),
+        pytest.param(InterlockError("odd"), (500, "InternalError"), id="anything else of ours"),
+        pytest.param(RuntimeError("secret"), (500, "InternalError"), id="a mistake of ours"),
+    ],
+)
+def test_errors_of_the_store(error: Exception, expected: tuple[int, str]) -> None:
+    asker = Asker()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    asker.store.get = fail  # type: ignore[assignment, method-assign]
+    answer = asking(asker)("GET", f"{JOBS}/x")
+    assert (answer.status, answer.json["reason"]) == expected
+    assert b"secret" not in answer.body
+    assert bool(answer.header("retry-after")) is (expected[0] == 503)
+
+
+def test_an_unacceptable_form_is_refused(ask: Ask) -> None:
+    answer = ask("GET", JOBS, headers={"accept": "image/png"})
+    assert (answer.status, answer.json["reason"]) == (406, "NotAcceptable")

@@ -1,0 +1,141 @@
+"""What is typed is understood, or refused with a suggestion."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from interlock.modes.cli import completing
+from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.modes.cli.flags import parse, seconds
+from interlock.modes.cli.main import main
+from interlock.modes.cli.table import VERBS
+from interlock.modes.cli.verbs.retry import repeated
+from interlock.modes.cli.verbs.run import job_from
+
+
+def typed(verb: str, *argv: str) -> argparse.Namespace:
+    args = parse(VERBS[verb], import_module(VERBS[verb].module), list(argv))
+    assert args is not None
+    return args
+
+
+def spec_of(*argv: str) -> dict[str, Any]:
+    spec: dict[str, Any] = job_from(typed("run", *argv), local=False)["spec"]
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        pytest.param(["gte"], "did you mean `get`?", id="a verb"),
+        pytest.param(["xyzzy"], "lists the verbs", id="a verb nothing is near"),
+        pytest.param(["get", "jbos"], "did you mean `jobs`?", id="a kind"),
+        pytest.param(["get", "jobs", "--selctor=a"], "did you mean `--selector`?", id="a flag"),
+        pytest.param(["get", "jobs", "-o", "jsno"], "did you mean `json`?", id="a format"),
+        pytest.param(["run", "echo", "hi"], "", id="a command without --"),
+        pytest.param(["run"], "put it after --", id="no command"),
+        pytest.param(["wait", "x", "--timeout", "soon"], "not a length of time", id="a time"),
+        pytest.param(["run", "--env", "A", "--", "x"], "NAME=VALUE", id="a variable"),
+        pytest.param(["run", "--lock", "a=0", "--", "x"], "KEY=LIMIT", id="a limit"),
+        pytest.param(["logs", "x", "--tail", "-1"], "", id="a negative number"),
+        pytest.param(["get"], "which kind?", id="no kind"),
+        pytest.param(["delete", "jobs"], "give names, -l LABELS or --all", id="delete all jobs"),
+        pytest.param(["apply"], "which files?", id="no file"),
+        pytest.param(["get", "jobs", "--server", "ftp://x"], "is not an address", id="a scheme"),
+        pytest.param(["get", "jobs", "--server", "http://x:y"], "is not an address", id="a port"),
+    ],
+)
+def test_bad_input_ends_with_2_and_says_what_to_do(
+    argv: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == BAD_INPUT
+    told = capsys.readouterr()
+    assert told.err.startswith("error: ")
+    assert expected in told.err
+    assert told.out == ""
+
+
+def test_help_ends_well(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in (["--help"], ["help"], ["help", "get"], ["get", "-h"], ["-n", "x", "--help"]):
+        assert main(argv) == 0
+        assert "usage: interlock" in capsys.readouterr().out
+    assert main([]) == BAD_INPUT
+
+
+def test_names_and_flags_come_in_any_order() -> None:
+    args = typed("get", "job", "-n", "x", "a", "-o", "json", "b")
+    assert (args.what, args.namespace, args.output) == (["job", "a", "b"], "x", "json")
+
+
+def test_what_is_after_the_dashes_is_the_command() -> None:
+    args = typed("run", "--wait", "--", "sh", "-c", "exit 3", "--", "--name")
+    assert args.command == ["sh", "-c", "exit 3", "--", "--name"]
+    assert args.wait
+    assert args.name is None
+
+
+def test_run_says_only_what_was_asked() -> None:
+    assert spec_of("--", "true") == {"process": {"command": ["true"]}}
+    assert spec_of(
+        "--lock", "db", "--lock", "a=b=3", "--when-taken", "forbid", "--retries", "2",
+        "--timeout", "90", "--env", "A=b=c", "--count", "4", "--priority", "-1", "--", "true",
+    ) == {
+        "process": {"command": ["true"], "env": {"A": "b=c"}},
+        "locks": [
+            {"key": "db", "whenTaken": "Forbid"},
+            {"key": "a=b", "limit": 3, "whenTaken": "Forbid"},
+        ],
+        "retries": {"limit": 2},
+        "timeout": "90s",
+        "parallelism": {"count": 4},
+        "priority": -1,
+    }  # fmt: skip
+
+
+def test_a_retry_is_the_same_job_without_its_moments() -> None:
+    old = {
+        "metadata": {"name": "n" * 63, "labels": {"a": "b"}, "uid": "u"},
+        "spec": {"noop": {}, "killAt": "2026-01-05T12:00:00Z", "gracePeriod": "0s", "priority": 2},
+        "status": {"phase": "Killed"},
+    }
+    new = repeated(old)
+    assert new["spec"] == {"noop": {}, "priority": 2}
+    assert new["metadata"]["labels"] == {"a": "b"}
+    assert new["metadata"]["annotations"] == {"interlock.dev/retry-of": "n" * 63}
+    assert len(new["metadata"]["generateName"]) + 5 <= 63
+    assert "status" not in new
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("90", 90), ("90s", 90), ("1h30m", 5400), ("500ms", 0.5), ("2d", 172800)]
+)
+def test_lengths_of_time(text: str, expected: float) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param(["ge"], ["get"], id="a verb"),
+        pytest.param(["get", "jo"], ["jobs"], id="a kind"),
+        pytest.param(["wait", "--tim"], ["--timeout"], id="a flag"),
+        pytest.param(["apply", "-f", ""], ["__files"], id="a file"),
+        pytest.param(["completion", "z"], ["zsh"], id="a shell"),
+        pytest.param(["wait", "x", "--for", "s"], ["started"], id="a choice"),
+        pytest.param(["get", "jobs", "-o", "y"], ["yaml"], id="a format"),
+    ],
+)
+def test_completion(words: list[str], expected: list[str]) -> None:
+    assert completing.candidates(words) == expected
+
+
+def test_completion_without_a_server_knows_no_names() -> None:
+    assert completing.candidates(["logs", "--server", "http://127.0.0.1:1", ""]) == []
+
+
+def test_an_error_keeps_its_code() -> None:
+    assert CommandError("x", code=7).code == 7
