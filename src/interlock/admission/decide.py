@@ -38,6 +38,7 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
+from interlock.resources.checks import problems_of
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.lock import Holder, Lock, LockSpec, lock_name
 from interlock.resources.metadata import Metadata
@@ -102,6 +103,11 @@ def _refusal(job: Job, now: datetime) -> Decision | None:
     newer = job.status.admission.replaced_by
     if newer:
         return _refuse(job, RefusalReason.REPLACED, f"job/{newer} takes the place of {name}", now)
+    problems = problems_of(job)
+    if problems:
+        # It would hold its locks and never get anywhere: nobody may have to wait for it.
+        told = "; ".join(map(str, problems[:3]))
+        return _refuse(job, RefusalReason.INVALID, f"its definition is not good: {told}", now)
     if spec.start_by is not None and spec.start_by <= now:
         message = f"could not start by {spec.start_by:%Y-%m-%dT%H:%M:%SZ}"
         return _refuse(job, RefusalReason.START_DEADLINE_PASSED, message, now)

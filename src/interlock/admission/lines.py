@@ -110,7 +110,5 @@ def _standing(job: Job) -> tuple[Place, tuple[tuple[LockKey, bool], ...]] | None
     if not job.spec.locks:
         return None
     namespace = job.metadata.namespace
-    return place_of(job), tuple(
-        ((namespace, request.key), request.when_taken is WhenTaken.ALLOW)
-        for request in job.spec.locks
-    )
+    locks = {(namespace, r.key): r.when_taken is WhenTaken.ALLOW for r in job.spec.locks}
+    return place_of(job), tuple(locks.items())

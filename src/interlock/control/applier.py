@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.control.clock import Clock
+from interlock.control.forgetting import Forgetting
 from interlock.control.gate import Gate
 from interlock.control.gatherer import Gatherer
 from interlock.control.runtime import Runtime, RuntimeUnavailableError, TaskStop
@@ -68,7 +69,8 @@ class Applier:
     """Carries out decisions through the store and the runtime, as long as the gate is open.
 
     Calls to the runtime that are made in one turn of the event loop, for any keys, go out as
-    one. Writes need no such help: the store groups them itself.
+    one; what it may forget is told later, and nobody waits for that. Writes need no such help:
+    the store groups them itself.
     """
 
     def __init__(self, store: Store, runtime: Runtime, clock: Clock, gate: Gate) -> None:
@@ -77,7 +79,7 @@ class Applier:
         self._gate = gate
         self._launches: Gatherer[TaskOrder] = Gatherer(self._guarded(runtime.launch))
         self._stops: Gatherer[TaskStop] = Gatherer(self._guarded(runtime.stop))
-        self._forgets: Gatherer[TaskId] = Gatherer(self._guarded(runtime.forget))
+        self._forgetting = Forgetting(self._guarded(runtime.forget), clock)
 
     async def apply(self, decision: Decision, applied: Applied | None = None) -> Applied:
         """Carry out the actions in order and stop at the first that fails.
@@ -114,12 +116,12 @@ class Applier:
                 await self._launches.add(orders)
                 applied.launched.extend(orders)
             case StopTask():
-                stops = [TaskStop(s.task, s.grace_s) for s in run if isinstance(s, StopTask)]
+                stops = [_stop(action) for action in run if isinstance(action, StopTask)]
                 await self._stops.add(stops)
                 applied.stopped.extend(stop.task for stop in stops)
             case ForgetTask():
                 tasks = [each.task for each in run if isinstance(each, ForgetTask)]
-                await self._forgets.add(tasks)
+                self._forgetting.add(tasks)
                 applied.forgotten.extend(tasks)
             case action:
                 await self._write(action, applied)
@@ -188,6 +190,12 @@ def _end_of_run(actions: Sequence[Action], at: int) -> int:
         while end < len(actions) and type(actions[end]) is kind:
             end += 1
     return end
+
+
+def _stop(action: StopTask) -> TaskStop:
+    key = action.job.key if action.job is not None else None
+    place = (key.namespace, key.name) if key is not None else ("", "")
+    return TaskStop(action.task, action.grace_s, *place)
 
 
 def _newest(resource: R, applied: Applied) -> R:

@@ -85,8 +85,9 @@ class Cache(Generic[R]):
     def _reindex(self, key: Key, before: R | None, after: R | None) -> None:
         for name, values_of in self._indexers.items():
             index = self._found[name]
-            old = tuple(values_of(before)) if before is not None else ()
-            new = tuple(values_of(after)) if after is not None else ()
+            # Once each: a bad object may name the same thing twice.
+            old = tuple(dict.fromkeys(values_of(before))) if before is not None else ()
+            new = tuple(dict.fromkeys(values_of(after))) if after is not None else ()
             if old == new:
                 continue
             for value in old:

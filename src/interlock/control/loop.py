@@ -20,7 +20,7 @@ from interlock.control.reports import Reports
 from interlock.control.runtime import RuntimeUnavailableError
 from interlock.control.staleness import Staleness
 from interlock.control.troubles import is_trouble_only, trouble_after, trouble_to_clear
-from interlock.resources.actions import Decision
+from interlock.resources.actions import Decision, ForgetTask
 from interlock.resources.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -278,23 +278,29 @@ class Loop:
     def _reached(self, applied: Applied) -> None:
         if applied.writes and _STORE in self._down:
             self.store_is_back()
-        if (applied.launched or applied.stopped or applied.forgotten) and _RUNTIME in self._down:
+        if (applied.launched or applied.stopped) and _RUNTIME in self._down:
             self._down.pop(_RUNTIME)
             self._queue.hasten(_RUNTIME)
 
     def _record(
         self, item: Item, decision: Decision, seen: Resource | None, failure: Exception | None
     ) -> None:
-        """Tell of one decision: a line in the log, an entry in the journal."""
+        """Tell of one decision: a line in the log, an entry in the journal.
+
+        That a runtime forgets what is recorded elsewhere is nothing that anybody asks about.
+        """
         self._metrics.rooms[item.room].decisions += 1
+        told = tuple(each for each in decision.actions if type(each) is not ForgetTask)
+        if not told and failure is None:
+            return
         version = seen.version if seen is not None else 0
-        actions = describe_actions(decision.actions)
+        actions = describe_actions(told)
         outcome = type(failure).__name__ if failure is not None else ""
         if logger.isEnabledFor(logging.INFO):
-            told = f"{item.key} {item.room} v{version}: {', '.join(actions)}"
             because = f" ({decision.reason})" if decision.reason else ""
             ended = f": {outcome}: {failure}" if failure is not None else ""
-            logger.info("%s%s%s", told, because, ended)
+            done = ", ".join(actions)
+            logger.info(f"{item.key} {item.room} v{version}: {done}{because}{ended}")
         self._journal.append(
             JournalEntry(
                 at=self._clock.now(),

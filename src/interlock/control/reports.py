@@ -181,4 +181,5 @@ def _accepted(order: TaskOrder) -> TaskReport:
         namespace=order.namespace,
         job=order.job,
         state=ReportState.ACCEPTED,
+        job_version=order.job_version,
     )

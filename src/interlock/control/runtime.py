@@ -19,6 +19,9 @@ class TaskStop(Struct, frozen=True):
     task: TaskId
     #: From SIGTERM to SIGKILL. A second stop may shorten what is left, never lengthen it.
     grace_s: float
+    #: Whose attempt it is: what is told of one that was never launched must name its Job too.
+    namespace: str = ""
+    job: str = ""
 
 
 class RuntimeUnavailableError(UnavailableError):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from interlock.execution.composing import compose, earliest, next_look
 from interlock.execution.folding import Folded, fold, with_ends, written_off
 from interlock.execution.launching import choose, with_attempts
-from interlock.execution.leftovers import clear_away, may_run, past_reports, repeat_at
+from interlock.execution.leftovers import clear_away, is_over, may_run, past_reports, repeat_at
 from interlock.execution.orders import order_of
 from interlock.execution.stopping import (
     Settled,
@@ -29,6 +29,7 @@ from interlock.resources.actions import (
     AddFinalizer,
     Decision,
     DeleteResource,
+    ForgetTask,
     LaunchTask,
     RecordExecution,
     RemoveFinalizer,
@@ -57,6 +58,8 @@ class Plan(NamedTuple):
     active: int = 0
     #: Whether more would start if there were room on the machine.
     starved: bool = False
+    #: Whether it records the end of the Job.
+    ends: bool = False
 
 
 def decide(view: ExecutionView, now: datetime) -> Decision:
@@ -143,7 +146,7 @@ def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
         observed = with_ends(job, recorded, folded.active, folded.over, now)
     execution = _settle(job, observed, folded.over, released, now)
     if execution.result is not None:
-        return _end(job, execution, folded.over)
+        return _end(view, job, execution, folded.over)
     halted = halt(job, execution, now)
     if halted.new or halted.shorter:
         execution = replace(execution, active=halted.active)
@@ -185,15 +188,19 @@ def _settle(
     return (stopping if execution.active else ended)(execution, settled, now)
 
 
-def _end(job: Job, execution: ExecutionStatus, over: tuple[EndedTask, ...]) -> Plan:
-    """Record the end. What the runtime may forget, and the object itself, wait for that write."""
+def _end(
+    view: ExecutionView, job: Job, execution: ExecutionStatus, over: tuple[EndedTask, ...]
+) -> Plan:
+    """Record the end; after that write the runtime may forget, and the object may go."""
     assert execution.result is not None, f"{job.key}: not ended"
     reason = outcome(execution.result, execution.message)
     if over and execution.reason is not ExecutionReason.TASK_FAILED:
         reason = f"{ends(over)}; {reason}"
     ttl = job.spec.ttl_after_finished
     wake_at = None if ttl is None or execution.ended_at is None else execution.ended_at + ttl
-    return Plan(Decision((RecordExecution(job, execution),), wake_at, reason))
+    forgets = [ForgetTask(job, each.id) for each in view.reports.values() if is_over(each)]
+    decision = Decision((RecordExecution(job, execution), *forgets), wake_at, reason)
+    return Plan(decision, ends=True)
 
 
 def _launch(
@@ -208,7 +215,7 @@ def _launch(
     if execution.total == 0:
         total = task_count(job.spec)
         if total == 0 or job.spec.noop is not None:
-            return _end(job, _without_process(execution, total, now), ())
+            return _end(view, job, _without_process(execution, total, now), ())
         execution = replace(execution, total=total)
     # What ended since the last write has made room.
     room = view.room + len(job.status.execution.active) - len(execution.active)
@@ -252,7 +259,7 @@ def _give_up(
     """Fail a Job whose tasks cannot even be described: trying again would not help."""
     settled = Settled(ExecutionReason.TASK_FAILED, f"its tasks cannot be started: {problem}")
     if not execution.active:
-        return _end(job, ended(execution, settled, now), folded.over)
+        return _end(view, job, ended(execution, settled, now), folded.over)
     execution = stopping(execution, settled, now)
     rest = halt(job, execution, now)
     halted = Stops(rest.active, halted.new + rest.new, halted.shorter + rest.shorter)

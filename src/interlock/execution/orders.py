@@ -32,6 +32,7 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
         name=name,
         namespace=metadata.namespace,
         job=metadata.name,
+        job_version=job.status.admission.sequence,
         command=process.command + process.args,
         env=process.env | _own_variables(job, index, attempt, name),
         env_from=process.env_from,

@@ -11,7 +11,7 @@ from interlock.control.reconciler import Change
 from interlock.execution.decide import Plan, plan
 from interlock.execution.room import Room, rank_of
 from interlock.execution.view import ExecutionView
-from interlock.resources.actions import Decision, StopTask
+from interlock.resources.actions import Decision, ForgetTask, StopTask
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.job import RELEASE_ANNOTATION, Job
 from interlock.resources.metadata import Key
@@ -19,6 +19,9 @@ from interlock.resources.tasks import TaskId, TaskReport
 from interlock.resources.transitions import has_ended
 
 _UNTIL_LISTED = timedelta(seconds=1)
+#: With every so many attempts under way, it takes longer until a start is worth a write.
+_CROWD = 8
+_MOST_PATIENCE = timedelta(seconds=1)
 
 
 class KnownReports(Protocol):
@@ -57,6 +60,8 @@ class ExecutionReconciler:
         self._strays: dict[Key, dict[str, None]] = {}
         #: When this process told the runtime to stop an attempt, by Job.
         self._told: dict[Key, dict[TaskId, datetime]] = {}
+        #: Jobs whose end is being written, and what the runtime forgets after that.
+        self._ending: dict[Key, tuple[TaskId, ...]] = {}
 
     def wakes(self, change: Change) -> Iterable[Key]:
         """Wake the Job unless the change is this room's own, and whoever has room now."""
@@ -74,12 +79,23 @@ class ExecutionReconciler:
         self._room.hold(key, _active(after))
         if before is not None and (after is None or after.metadata.uid != before.metadata.uid):
             self._note_stray(key, before.metadata.uid)
-        if _concerns(before, after):
+        if _concerns(before, after) or self._is_left_behind(key, before, after):
             # It looks in any case, and joins the line again if it must.
             self._room.leave(key)
             if key in self._strays or (after is not None and not _waits(after)):
                 yield key
         yield from self._room.next()
+
+    def _is_left_behind(self, key: Key, before: Job | None, after: Job | None) -> bool:
+        """Whether a Job ended just now, and there is more to do than its last decision does."""
+        if after is None or before is None or not has_ended(after) or has_ended(before):
+            return False
+        forgotten = self._ending.pop(key, None)
+        reports = self._reports.of(after.metadata.uid).values()
+        if forgotten is None or after.is_going or any(r.id not in forgotten for r in reports):
+            return True
+        self._told.pop(key, None)
+        return False
 
     def reported(self, report: TaskReport) -> Iterable[Key]:
         """Wake the Job that the report names."""
@@ -100,6 +116,8 @@ class ExecutionReconciler:
         self._room.hold(key, _active(job))
         found = plan(self._view_of(key, job), now)
         self._keep(key, job, found, now)
+        if job is None and key in self._strays and not found.decision.actions:
+            return Decision(wake_at=now + _UNTIL_LISTED)
         return found.decision
 
     def _view_of(self, key: Key, job: Job | None) -> ExecutionView:
@@ -110,7 +128,7 @@ class ExecutionReconciler:
             room=self._room.left_for(rank_of(job)) if job is not None else 0,
             strays=self._strays_of(key, job) if key in self._strays else (),
             told=self._told.get(key, {}),
-            patience=self._patience,
+            patience=min(self._patience * (1 + self._room.used // _CROWD), _MOST_PATIENCE),
         )
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
@@ -118,10 +136,15 @@ class ExecutionReconciler:
         self._room.hold(key, found.active)
         if job is not None and found.starved:
             self._room.wait(rank_of(job))
-        stops = [action.task for action in found.decision.actions if isinstance(action, StopTask)]
+        actions = found.decision.actions
+        if found.ends:
+            self._ending[key] = tuple(a.task for a in actions if isinstance(a, ForgetTask))
+        else:
+            self._ending.pop(key, None)
+        stops = [action.task for action in actions if isinstance(action, StopTask)]
         if stops:
             self._told.setdefault(key, {}).update(dict.fromkeys(stops, now))
-        elif key in self._told and (job is None or has_ended(job)) and not found.decision.actions:
+        elif key in self._told and (job is None or has_ended(job)) and not actions:
             del self._told[key]
 
     def _count_once(self) -> None:
@@ -142,7 +165,10 @@ class ExecutionReconciler:
                 del uids[uid]
         if not uids:
             del self._strays[key]
-        return tuple(report for uid in uids for report in self._reports.of(uid).values())
+        heard = self._jobs.version
+        reports = (report for uid in uids for report in self._reports.of(uid).values())
+        # The Job was there at that version: who has not heard so far may just not know it yet.
+        return tuple(report for report in reports if report.job_version <= heard)
 
 
 def _waits(job: Job) -> bool:
@@ -158,7 +184,7 @@ def _concerns(before: Job | None, after: Job | None) -> bool:
     """Whether a change is anything but this room's own progress.
 
     A decision says itself when to look again after it was carried out, so its own writes need
-    no further look, except the last one: then the runtime may forget and the object may go.
+    no further look.
     """
     if before is None or after is None:
         return True
@@ -170,5 +196,4 @@ def _concerns(before: Job | None, after: Job | None) -> bool:
         or new.finalizers != old.finalizers
         or new.annotations.get(RELEASE_ANNOTATION) != old.annotations.get(RELEASE_ANNOTATION)
         or after.status.admission is not before.status.admission
-        or has_ended(after) != has_ended(before)
     )

@@ -37,6 +37,11 @@ class Room:
         self._woken: set[Key] = set()
 
     @property
+    def used(self) -> int:
+        """How many attempts are under way, or about to be."""
+        return self._used
+
+    @property
     def free(self) -> int:
         """How many further attempts fit; negative when there are more than should be."""
         return self._most - self._used

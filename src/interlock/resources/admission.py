@@ -32,6 +32,8 @@ class WaitReason(StrEnum):
 class RefusalReason(StrEnum):
     """Why a Job will never start."""
 
+    #: The definition is not good; it came into the store past the door.
+    INVALID = "Invalid"
     #: A lock with whenTaken: Forbid was taken.
     LOCK_FORBIDDEN = "LockForbidden"
     #: spec.startBy passed while it waited.

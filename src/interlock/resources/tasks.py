@@ -192,6 +192,8 @@ class TaskOrder(Noun):
     user: str | None = None
     group: str | None = None
     limits: ProcessLimits = ProcessLimits()
+    #: A version of the store at which the Job was there.
+    job_version: int = 0
 
     @property
     def id(self) -> TaskId:
@@ -231,6 +233,8 @@ class TaskReport(Noun):
     #: Whether the runtime sent a stop before the attempt ended.
     stopped: bool = False
     message: str = ""
+    #: As in the order: whoever has heard all up to it and finds no such Job knows it is gone.
+    job_version: int = 0
 
     @property
     def id(self) -> TaskId:

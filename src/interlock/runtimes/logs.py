@@ -9,14 +9,21 @@ from __future__ import annotations
 import asyncio
 import bisect
 import ctypes
+import glob
 import os
-import shutil
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from interlock.resources.tasks import TaskId
-from interlock.runtimes.keeper.output import SAMPLE, log_of, logs_of, times_of
+from interlock.runtimes.keeper.output import (
+    SAMPLE,
+    attempt_of,
+    log_of,
+    logs_of,
+    logs_place,
+    times_of,
+)
 
 _CHUNK = 64 << 10
 #: How far back the beginning of a line is looked for.
@@ -36,17 +43,13 @@ class LogReader:
 
     def jobs(self) -> tuple[str, ...]:
         """The uids of the Jobs that have output."""
-        place = logs_of(self._data_dir, "any").parent
-        return tuple(sorted(found.name for found in place.glob("*")))
+        found = map(attempt_of, logs_place(self._data_dir).glob("*/*.log"))
+        return tuple(sorted({task.job_uid for task in found if task is not None}))
 
     def attempts(self, job_uid: str) -> tuple[TaskId, ...]:
         """The attempts of a Job that have output files, in order."""
-        found = []
-        for path in logs_of(self._data_dir, job_uid).glob("*.log"):
-            index, _, attempt = path.stem.partition("-")
-            if index.isdigit() and attempt.isdigit():
-                found.append(TaskId(job_uid, int(index), int(attempt)))
-        return tuple(sorted(found))
+        found = map(attempt_of, logs_of(self._data_dir, job_uid).glob("*.log"))
+        return tuple(sorted(task for task in found if task and task.job_uid == job_uid))
 
     async def stream(
         self,
@@ -74,8 +77,13 @@ class LogReader:
 
     async def remove(self, job_uid: str) -> None:
         """Delete the output of all attempts of a Job."""
-        place = logs_of(self._data_dir, job_uid)
-        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        await asyncio.to_thread(self._remove, job_uid)
+
+    def _remove(self, job_uid: str) -> None:
+        for path in logs_of(self._data_dir, job_uid).glob(f"{glob.escape(job_uid)}-*"):
+            task = attempt_of(path)
+            if task is not None and task.job_uid == job_uid:
+                path.unlink(missing_ok=True)
 
 
 async def _pieces(fd: int, log: Path, at: int, over: asyncio.Event | None) -> AsyncIterator[bytes]:

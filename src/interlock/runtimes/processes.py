@@ -100,7 +100,7 @@ class ProcessRuntime:
 
     async def stop(self, stops: Sequence[TaskStop]) -> None:
         """Have attempts stopped; that is durable when it returns."""
-        given = [StopOrder(stop.task, stop.grace_s) for stop in stops]
+        given = [StopOrder(stop.task, stop.grace_s, stop.namespace, stop.job) for stop in stops]
         await self._ask_all([_stop(part) for part in _parts(given)])
 
     async def forget(self, tasks: Sequence[TaskId]) -> None:

@@ -20,8 +20,10 @@ from interlock.resources.admission import (
     WaitReason,
 )
 from interlock.resources.job import Job, JobStatus, WhenTaken
+from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.testing.builders import T0, a_holder, a_job, a_request
 
+PROCESS = ProcessSpec(command=("true",))
 LATER = T0 + timedelta(hours=1)
 EARLIER = T0 - timedelta(hours=1)
 DB = WaitReason.LOCK_TAKEN
@@ -88,6 +90,7 @@ def test_what_holds_a_job_back_is_written_down(
             RefusalReason.KILLED_BEFORE_START,
             id="killed while suspended",
         ),
+        pytest.param({"noop": NoopSpec(), "process": PROCESS}, {}, RefusalReason.INVALID, id="bad"),
         pytest.param({"start_by": T0}, {}, RefusalReason.START_DEADLINE_PASSED, id="too late"),
         pytest.param(
             {"suspend": True},

@@ -11,6 +11,7 @@ from control_world import World
 from msgspec.structs import replace
 
 from interlock.control.applier import Applied
+from interlock.control.forgetting import ENOUGH, LATER_S
 from interlock.control.runtime import RuntimeUnavailableError, TaskStop
 from interlock.resources.actions import (
     Action,
@@ -169,18 +170,57 @@ def test_consecutive_orders_to_the_runtime_are_one_call() -> None:
         lambda _: launch(0),
         lambda _: launch(1),
         lambda job: StopTask(job, task, 3.0),
-        lambda job: ForgetTask(job, task),
-        lambda _: ForgetTask(None, TaskId("gone", 0, 0)),
     )
 
     assert world.runtime.calls == [
         ("launch", (order(0), order(1))),
-        ("stop", (TaskStop(task, 3.0),)),
-        ("forget", (task, TaskId("gone", 0, 0))),
+        ("stop", (TaskStop(task, 3.0, "default", "job"),)),
     ]
     assert [each.index for each in done.launched] == [0, 1]
-    assert done.forgotten == [task, TaskId("gone", 0, 0)]
     assert done.writes == 0
+
+
+def test_what_may_be_forgotten_waits_for_company() -> None:
+    world = World()
+    tasks = [TaskId("gone", number, 0) for number in range(3)]
+
+    async def work() -> None:
+        for task in tasks:
+            done = await world.applier.apply(Decision((ForgetTask(None, task),)))
+            assert done.forgotten == [task]
+        assert world.runtime.calls == []
+        await world.passes(LATER_S)
+
+    world.run(work())
+    assert world.runtime.calls == [("forget", tuple(tasks))]
+
+
+def test_enough_to_forget_waits_for_nothing() -> None:
+    world = World()
+    forgets = tuple(ForgetTask(None, TaskId("gone", number, 0)) for number in range(ENOUGH))
+
+    async def work() -> None:
+        await world.applier.apply(Decision(forgets))
+        await world.passes(0)
+
+    world.run(work())
+    assert [(name, len(things)) for name, things in world.runtime.calls] == [("forget", ENOUGH)]
+
+
+def test_what_could_not_be_forgotten_is_tried_again() -> None:
+    world = World()
+    tasks = [TaskId("gone", number, 0) for number in range(2)]
+
+    async def work() -> None:
+        await world.applier.apply(Decision((ForgetTask(None, tasks[0]),)))
+        world.runtime.failure = UnavailableError("no keeper")
+        await world.passes(LATER_S)
+        world.runtime.failure = None
+        await world.applier.apply(Decision((ForgetTask(None, tasks[1]),)))
+        await world.passes(2 * LATER_S)
+
+    world.run(work())
+    assert world.runtime.calls[-1] == ("forget", tuple(tasks))
 
 
 def test_orders_for_different_keys_in_one_turn_are_one_call() -> None:

@@ -160,10 +160,16 @@ def test_recorded_ends_are_forgotten_without_a_write() -> None:
     assert kinds(decision) == ["ForgetTask"]
 
 
-def test_an_end_is_not_forgotten_by_the_decision_that_records_it() -> None:
+def test_an_end_is_recorded_before_it_is_forgotten() -> None:
     job = an_admitted_job(execution=started(RUNNING))
 
-    assert kinds(look(job, exited(0))) == ["RecordExecution"]
+    assert kinds(look(job, exited(0))) == ["RecordExecution", "ForgetTask"]
+
+
+def test_what_is_not_proven_over_is_not_forgotten_at_the_end() -> None:
+    job = an_admitted_job(execution=started(a_task(state=TaskState.UNKNOWN)), metadata=RELEASED)
+
+    assert kinds(look(job, LOST)) == ["RecordExecution"]
 
 
 @pytest.mark.parametrize(

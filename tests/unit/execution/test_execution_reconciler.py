@@ -129,7 +129,9 @@ def with_metadata(**changes: Any) -> Job:
             id="its own progress",
         ),
         pytest.param(
-            replace(RUNNING, status=with_execution(RUNNING, OVER, T0)), True, id="its end"
+            replace(RUNNING, status=with_execution(RUNNING, OVER, T0)),
+            True,
+            id="an end that another wrote",
         ),
         pytest.param(
             replace(
@@ -177,6 +179,42 @@ def test_a_task_from_start_to_forgotten() -> None:
     assert kinds(desk.look("job")) == ["ForgetTask"]
     desk.reports.held.clear()
     assert desk.look("job") == Decision()
+
+
+def ending(desk: Desk, name: str = "job") -> tuple[Decision, Job]:
+    """The decision that ends a running Job, and the Job after it."""
+    decision = desk.look(name)
+    record = decision.actions[0]
+    assert isinstance(record, RecordExecution)
+    return decision, replace(record.job, status=with_execution(record.job, record.execution, T0))
+
+
+def test_a_job_whose_last_decision_forgets_everything_needs_no_further_look() -> None:
+    desk = Desk()
+    desk.put(RUNNING)
+    desk.tell(exited(0))
+    decision, over = ending(desk)
+
+    assert kinds(decision) == ["RecordExecution", "ForgetTask"]
+    assert desk.put(over) == []
+
+
+def test_a_job_that_ends_while_it_goes_is_looked_at_once_more() -> None:
+    desk = Desk()
+    desk.put(with_metadata(deletion_timestamp=T0))
+    desk.tell(exited(0))
+
+    assert desk.put(ending(desk)[1]) == [RUNNING.key]
+
+
+def test_a_report_that_the_last_decision_did_not_know_is_cleared_away() -> None:
+    desk = Desk()
+    desk.put(RUNNING)
+    desk.tell(exited(0))
+    _, over = ending(desk)
+    desk.tell(a_report(attempt=1))
+
+    assert desk.put(over) == [RUNNING.key]
 
 
 def test_a_job_that_is_not_there_is_nothing_to_decide() -> None:

@@ -178,7 +178,7 @@ def test_a_task_that_ends_between_looks_needs_one_write() -> None:
     job = an_admitted_job(execution=started(a_task()))
     decision = look(job, exited(0, ended_at=at(3)), now=at(4))
 
-    assert kinds(decision) == ["RecordExecution"]
+    assert kinds(decision) == ["RecordExecution", "ForgetTask"]
     assert phase_after(job, decision) is JobPhase.SUCCEEDED
     (end,) = recorded(decision).ended
     assert (end.result, end.started_at, end.ended_at) == (TaskResult.SUCCEEDED, T0, at(3))

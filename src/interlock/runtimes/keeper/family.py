@@ -129,7 +129,8 @@ class Family:
         return over, outlived
 
     def _find_orphans(self) -> None:
-        for pid in self._children.read():
+        # A child that is known stays in the list until it is reaped, and then is known no more.
+        for pid in self._children.read(len(self._mains) + len(self._orphans)):
             if pid in self._mains or pid in self._orphans:
                 continue
             serial = self._owner_of(pid)

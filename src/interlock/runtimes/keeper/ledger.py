@@ -105,6 +105,7 @@ class Ledger:
                 namespace=order.namespace,
                 job=order.job,
                 state=ReportState.ACCEPTED,
+                job_version=order.job_version,
                 order=order,
             )
             if self.was_forgotten(order.id):
@@ -146,8 +147,8 @@ class Ledger:
         return Entry(
             task=record.task,
             serial=record.serial,
-            namespace="",
-            job="",
+            namespace=record.namespace,
+            job=record.job,
             state=ReportState.ENDED if over else ReportState.NOT_STARTED,
             grace_s=0.0,
             ended_at=record.at,
@@ -195,4 +196,5 @@ def report_of(entry: Entry) -> TaskReport:
         signal=entry.signal if over else None,
         stopped=entry.grace_s is not None,
         message=entry.message,
+        job_version=entry.job_version,
     )

@@ -43,7 +43,7 @@ _LOOK_S = 1.0
 _KILL_AGAIN_S = 0.1
 #: With more attempts open than this, starts are told a little later.
 _FEW = 3
-_TELL_STARTS_S = 0.01
+_TELL_STARTS_S = 0.05
 _REWRITE_ABOVE = 4 << 20
 
 

@@ -26,9 +26,17 @@ _BLOCK = 4096
 SAMPLE = struct.Struct("<QQ")
 
 
+def logs_place(data_dir: Path) -> Path:
+    """Where the output of all Jobs is, in directories that many Jobs share.
+
+    A directory for each Job would cost more than all the rest of starting a process.
+    """
+    return data_dir / "logs"
+
+
 def logs_of(data_dir: Path, job_uid: str) -> Path:
-    """Where the output of a Job's attempts is."""
-    return data_dir / "logs" / _safe(job_uid)
+    """The directory with the output of a Job's attempts, and that of other Jobs."""
+    return logs_place(data_dir) / _shelf(_safe(job_uid))
 
 
 def log_of(data_dir: Path, task: TaskId) -> Path:
@@ -38,7 +46,16 @@ def log_of(data_dir: Path, task: TaskId) -> Path:
 
 def log_name(data_dir: str, task: TaskId) -> str:
     """As `log_of`, for the keeper: making a `Path` costs as much as opening the file."""
-    return f"{data_dir}/logs/{_safe(task.job_uid)}/{task.task}-{task.attempt}.log"
+    uid = _safe(task.job_uid)
+    return f"{data_dir}/logs/{_shelf(uid)}/{uid}-{task.task}-{task.attempt}.log"
+
+
+def attempt_of(log: Path) -> TaskId | None:
+    """Which attempt a file belongs to; None when it is no file of ours."""
+    parts = log.stem.rsplit("-", 2)
+    if len(parts) != 3 or not (parts[1].isdigit() and parts[2].isdigit()):
+        return None
+    return TaskId(parts[0], int(parts[1]), int(parts[2]))
 
 
 def times_of(log: Path) -> Path:
@@ -49,6 +66,11 @@ def times_of(log: Path) -> Path:
 def _safe(job_uid: str) -> str:
     """Identities of Jobs are made by the server, but a path is never built on trust."""
     return job_uid.replace("/", "_").replace("..", "_")
+
+
+def _shelf(safe_uid: str) -> str:
+    """A directory that random identities fill evenly: few entries each, however many Jobs."""
+    return safe_uid[:2]
 
 
 class Outputs:

@@ -85,6 +85,8 @@ class StopAsked(Struct, frozen=True, array_like=True, tag="stopasked"):
     at: datetime
     #: The serial number of the record that is made when the attempt is not known.
     serial: int
+    namespace: str = ""
+    job: str = ""
 
 
 class Forgot(Struct, frozen=True, array_like=True, tag="forgot"):
@@ -101,6 +103,7 @@ class Entry(Struct, tag="entry"):
     namespace: str
     job: str
     state: ReportState
+    job_version: int = 0
     #: Kept until the process is started.
     order: TaskOrder | None = None
     #: From here on it may have been started.

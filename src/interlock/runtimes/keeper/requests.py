@@ -144,7 +144,14 @@ class Requests:
         self._journal.append(None, then, refuse)
 
     def _stop_one(self, order: StopOrder) -> None:
-        record = StopAsked(order.task, order.grace_s, wall_clock(), self._next_serial)
+        record = StopAsked(
+            order.task,
+            order.grace_s,
+            wall_clock(),
+            self._next_serial,
+            order.namespace,
+            order.job,
+        )
         self._next_serial += 1
 
         def then() -> None:

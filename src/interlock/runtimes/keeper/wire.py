@@ -52,6 +52,8 @@ class StopOrder(Struct, frozen=True, array_like=True):
 
     task: TaskId
     grace_s: float
+    namespace: str = ""
+    job: str = ""
 
 
 class Stop(Struct, frozen=True, tag="stop"):

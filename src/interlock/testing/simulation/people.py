@@ -1,0 +1,167 @@
+"""What people do in a world, through the store, as one process of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from interlock.resources.durations import Duration
+from interlock.resources.errors import ConflictError, InterlockError
+from interlock.resources.job import (
+    JOB_FINALIZER,
+    RELEASE_ANNOTATION,
+    Job,
+    JobSpec,
+    LockRequest,
+    Parallelism,
+    Retries,
+)
+from interlock.resources.lock import Holder, Lock, LockSpec, LockStatus, lock_name
+from interlock.resources.metadata import Key, Metadata, Resource
+from interlock.resources.process import ProcessSpec
+from interlock.store.contract import DeleteOptions, Store
+from interlock.testing.simulation.script import (
+    Act,
+    ChangePriority,
+    CreateJob,
+    DeleteJob,
+    KillJob,
+    Poke,
+    RaiseLimits,
+    ReleaseJob,
+    SuspendJob,
+)
+from interlock.testing.simulation.truth import PHANTOM, Truth
+
+NAMESPACE = "default"
+_WORK = ProcessSpec(command=("work", "5"))
+#: How often a person tries again when somebody else was faster.
+_TRIES = 50
+
+
+class People:
+    """Carries out the steps of a script that people do."""
+
+    def __init__(self, store: Store, truth: Truth, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._truth = truth
+        self._now = now
+
+    async def do(self, act: Act) -> None:
+        """Do one thing; that the object is not there is no surprise."""
+        try:
+            await self._do(act)
+        except InterlockError:
+            return
+
+    async def _do(self, act: Act) -> None:
+        match act:
+            case CreateJob():
+                await self._store.create(self._job(act))
+            case DeleteJob(name):
+                await self._delete(name)
+            case KillJob(name, after, graceful):
+                await self._edit(name, lambda job: self._killed(job, after, graceful))
+            case SuspendJob(name, suspend):
+                await self._edit(name, lambda job: _with_spec(job, suspend=suspend))
+            case ChangePriority(name, priority):
+                await self._edit(name, lambda job: _with_spec(job, priority=priority))
+            case RaiseLimits(name, by):
+                await self._edit(name, lambda job: _with_spec(job, locks=_raised(job, by)))
+            case ReleaseJob(name):
+                await self._edit(name, _released)
+            case Poke(name, how):
+                await self._poke(name, how)
+            case _:
+                raise AssertionError(f"{act} is not for people")
+
+    async def tidy_up(self) -> None:
+        """Let go of everything that only a person can let go of."""
+        for key, job in tuple(self._truth.jobs.items()):
+            if job.spec.suspend:
+                await self.do(SuspendJob(key.name, False))
+            if job.status.phase == "Unknown":
+                await self.do(ReleaseJob(key.name))
+
+    def _job(self, act: CreateJob) -> Job:
+        now = self._now()
+
+        def moment(after: float | None) -> datetime | None:
+            return None if after is None else now + timedelta(seconds=round(after, 3))
+
+        spec = replace(
+            act.spec,
+            start_after=moment(act.start_after),
+            start_by=moment(act.start_by),
+            kill_at=moment(act.kill_at),
+        )
+        finalizers = (JOB_FINALIZER,) if act.through_door else ()
+        metadata = Metadata(name=act.name, namespace=NAMESPACE, finalizers=finalizers)
+        return Job(metadata=metadata, spec=spec)
+
+    def _killed(self, job: Job, after: float, graceful: bool) -> Job:
+        kill_at = self._now() + timedelta(seconds=after)
+        grace = job.spec.grace_period if graceful else Duration()
+        return _with_spec(job, kill_at=kill_at, grace_period=grace)
+
+    async def _delete(self, name: str) -> None:
+        job = await self._store.get(Key("Job", NAMESPACE, name))
+        self._truth.to_delete[job.metadata.uid] = None
+        await self._store.delete(job.key, DeleteOptions(uid=job.metadata.uid))
+
+    async def _edit(self, name: str, change: Callable[[Job], Job]) -> None:
+        for _ in range(_TRIES):
+            job = await self._store.get(Key("Job", NAMESPACE, name))
+            assert isinstance(job, Job)
+            try:
+                await self._store.update(change(job))
+            except ConflictError:
+                continue
+            return
+
+    async def _poke(self, name: str, how: int) -> None:
+        self._truth.bad[name] = None
+        made = _bad_object(name, how, self._now())
+        stored = await self._store.create(made)
+        if isinstance(made, Lock):
+            await self._store.update_status(replace(stored, status=made.status))
+
+
+def _with_spec(job: Job, **changes: object) -> Job:
+    return replace(job, spec=replace(job.spec, **changes))
+
+
+def _raised(job: Job, by: int) -> tuple[LockRequest, ...]:
+    return tuple(replace(request, limit=request.limit + by) for request in job.spec.locks)
+
+
+def _released(job: Job) -> Job:
+    annotations = job.metadata.annotations | {RELEASE_ANNOTATION: "looked at the machine"}
+    return replace(job, metadata=replace(job.metadata, annotations=annotations))
+
+
+def _bad_object(name: str, how: int, now: datetime) -> Resource:
+    """Objects that no door lets in, each bad in its own way."""
+    metadata = Metadata(name=name, namespace=NAMESPACE)
+    db = LockRequest(key="db")
+    specs = (
+        JobSpec(locks=(db,)),
+        JobSpec(process=ProcessSpec(command=("work", "${task.nonsense}")), locks=(db,)),
+        JobSpec(process=_WORK, parallelism=Parallelism(count=0), locks=(db,)),
+        JobSpec(process=_WORK, parallelism=Parallelism(count=-3), locks=(db,)),
+        JobSpec(process=_WORK, locks=(replace(db, limit=0),)),
+        JobSpec(process=_WORK, locks=(db, db)),
+        JobSpec(process=ProcessSpec(command=()), locks=(db,)),
+        JobSpec(process=_WORK, retries=Retries(limit=-1), parallelism=Parallelism(matrix={})),
+        JobSpec(process=_WORK, locks=(db,), start_by=now, start_after=now + timedelta(hours=1)),
+    )
+    if how < len(specs):
+        return Job(metadata=metadata, spec=specs[how])
+    phantom = Holder(job="nobody", uid=PHANTOM, epoch=0, token=1, granted_at=now)
+    return Lock(
+        metadata=replace(metadata, name=lock_name("db")),
+        spec=LockSpec(key="db"),
+        status=LockStatus(holders=(phantom,), limit=1, last_token=1),
+    )

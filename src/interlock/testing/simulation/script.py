@@ -1,0 +1,322 @@
+"""What people and fate do in a world: a list of steps, drawn from the seed before it begins.
+
+A script is data, so that a failing one can be cut down to the steps that matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+
+from msgspec import Struct
+
+from interlock.resources.durations import Duration, format_duration
+from interlock.resources.job import (
+    Backoff,
+    Completion,
+    JobSpec,
+    LockRequest,
+    Parallelism,
+    Retries,
+    WhenTaken,
+)
+from interlock.resources.process import NoopSpec, ProcessSpec
+
+PLANES = 2
+LOCK_KEYS = ("db", "disk", "net")
+
+
+class CreateJob(Struct, frozen=True, tag=True, kw_only=True):
+    """A person creates a Job; moments in it count from now."""
+
+    name: str
+    spec: JobSpec
+    start_after: float | None = None
+    start_by: float | None = None
+    kill_at: float | None = None
+    #: Whether it came through the API's door, which puts the finalizer on it.
+    through_door: bool = True
+
+
+class DeleteJob(Struct, frozen=True, tag=True):
+    """A person deletes a Job."""
+
+    name: str
+
+
+class KillJob(Struct, frozen=True, tag=True):
+    """A person stops a Job, now or later, with its grace or without."""
+
+    name: str
+    after: float = 0.0
+    graceful: bool = True
+
+
+class SuspendJob(Struct, frozen=True, tag=True):
+    """A person holds a Job back, or lets it go on."""
+
+    name: str
+    suspend: bool
+
+
+class ChangePriority(Struct, frozen=True, tag=True):
+    """A person moves a Job in its lines."""
+
+    name: str
+    priority: int
+
+
+class RaiseLimits(Struct, frozen=True, tag=True):
+    """A person raises the limits of the locks of a Job."""
+
+    name: str
+    by: int
+
+
+class ReleaseJob(Struct, frozen=True, tag=True):
+    """A person writes off the tasks of a Job whose fate is not known."""
+
+    name: str
+
+
+class Poke(Struct, frozen=True, tag=True):
+    """An object that no door would let in is put straight into the store."""
+
+    name: str
+    how: int
+
+
+class CrashPlane(Struct, frozen=True, tag=True):
+    """A control plane is killed."""
+
+    plane: int
+
+
+class PausePlane(Struct, frozen=True, tag=True):
+    """A control plane stands still for a while, and believes that no time has passed."""
+
+    plane: int
+    seconds: float
+
+
+class JumpClock(Struct, frozen=True, tag=True):
+    """Somebody sets the clock of a control plane."""
+
+    plane: int
+    seconds: float
+
+
+class RebootMachine(Struct, frozen=True, tag=True):
+    """The machine restarts: nothing that ran on it is left."""
+
+
+class LoseKeeper(Struct, frozen=True, tag=True):
+    """The keeper dies and comes back; its tasks went on meanwhile."""
+
+
+class LoseMachine(Struct, frozen=True, tag=True):
+    """Nobody reaches the machine for a while; its tasks go on."""
+
+    seconds: float
+
+
+class StallStore(Struct, frozen=True, tag=True):
+    """The store answers nobody for a while."""
+
+    seconds: float
+
+
+Act = (
+    CreateJob
+    | DeleteJob
+    | KillJob
+    | SuspendJob
+    | ChangePriority
+    | RaiseLimits
+    | ReleaseJob
+    | Poke
+    | CrashPlane
+    | PausePlane
+    | JumpClock
+    | RebootMachine
+    | LoseKeeper
+    | LoseMachine
+    | StallStore
+)
+
+
+class Step(Struct, frozen=True):
+    """Something that is done at a moment of the world's time."""
+
+    at: float
+    act: Act
+
+
+#: How many kinds of objects `Poke` knows.
+POKES = 10
+
+
+def write_script(random: Random) -> tuple[Step, ...]:
+    """Draw a script: people at work first, and trouble in between."""
+    length = random.choice((300.0, 900.0, 1500.0))
+    names = [f"job-{number}" for number in range(random.choice((4, 8, 14)))]
+    taste = _Taste(random)
+    steps = [Step(random.uniform(0.0, length * 0.7), _creation(random, taste, n)) for n in names]
+    steps += [
+        Step(random.uniform(1.0, length), _meddling(random, taste, names))
+        for _ in range(random.choice((0, 4, 10)))
+    ]
+    steps += [
+        Step(random.uniform(1.0, length), _trouble(random))
+        for _ in range(random.choice((0, 0, 2, 6)))
+    ]
+    for number in range(random.choice((0, 0, 1, 3))):
+        act = Poke(f"bad-{number}", random.randrange(POKES))
+        steps.append(Step(random.uniform(0.0, length), act))
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+class _Taste:
+    """What the Jobs of one world have in common: worlds of one kind of Job find other bugs."""
+
+    def __init__(self, random: Random) -> None:
+        self.keys = LOCK_KEYS[: random.choice((1, 1, 2, 3))]
+        self.policies = random.choice(
+            (
+                (WhenTaken.ENQUEUE,),
+                (WhenTaken.ENQUEUE, WhenTaken.ENQUEUE, WhenTaken.REPLACE),
+                tuple(WhenTaken),
+            )
+        )
+        self.limits = random.choice(((1,), (1, 2), (1, 2, 3)))
+        self.locked = random.choice((0.6, 0.9, 1.0))
+        self.longest = random.choice((5.0, 60.0, 240.0))
+        self.tasks = random.choice((1, 1, 3, 6))
+        self.odd = random.choice((0.0, 0.1, 0.4))
+
+
+def _creation(random: Random, taste: _Taste, name: str) -> CreateJob:
+    odd = taste.odd
+
+    def maybe(chance: float, draw: Callable[[], float]) -> float | None:
+        return draw() if random.random() < chance else None
+
+    return CreateJob(
+        name=name,
+        spec=_spec(random, taste),
+        start_after=maybe(odd, lambda: random.uniform(-10, 200)),
+        start_by=maybe(odd, lambda: random.uniform(1, 400)),
+        kill_at=maybe(odd, lambda: random.uniform(-5, 300)),
+        through_door=random.random() < 0.8,
+    )
+
+
+def _spec(random: Random, taste: _Taste) -> JobSpec:
+    odd = taste.odd
+    tasks = random.randint(1, taste.tasks)
+    common = {
+        "locks": _locks(random, taste),
+        "priority": random.choice((0, 0, 0, 5, -5)),
+        "suspend": random.random() < odd / 2,
+        "grace_period": _length(random.choice((0.0, 5.0, 30.0))),
+        "ttl_after_finished": _length(random.choice((0.0, 60.0)))
+        if random.random() < odd
+        else None,
+    }
+    if random.random() < 0.1:
+        return JobSpec(noop=NoopSpec(), **common)  # type: ignore[arg-type]
+    return JobSpec(
+        process=ProcessSpec(command=_command(random, taste)),
+        parallelism=_parallelism(random, tasks),
+        completion=random.choice(tuple(Completion)),
+        retries=_retries(random),
+        pending_timeout=_length(random.choice((30.0, 900.0))),
+        task_timeout=_length(random.uniform(1, 60)) if random.random() < odd else None,
+        timeout=_length(random.uniform(1, 120)) if random.random() < odd else None,
+        **common,  # type: ignore[arg-type]
+    )
+
+
+def _locks(random: Random, taste: _Taste) -> tuple[LockRequest, ...]:
+    if random.random() >= taste.locked:
+        return ()
+    count = min(len(taste.keys), random.choice((1, 1, 2, 3)))
+    return tuple(
+        LockRequest(
+            key=key,
+            limit=random.choice(taste.limits),
+            when_taken=random.choice(taste.policies),
+        )
+        for key in random.sample(taste.keys, count)
+    )
+
+
+def _command(random: Random, taste: _Taste) -> tuple[str, ...]:
+    words = ["work", f"{random.choice((0.0, random.uniform(0, taste.longest))):.3f}"]
+    exits = random.choice(((0,), (0,), (1, 0), (1, 1, 0), (1,), (7,)))
+    words.append("exits=" + ",".join(map(str, exits)))
+    if random.random() < 0.15:
+        words.append("deaf")
+    if random.random() < 0.2:
+        words.append(f"slow={random.choice((0.5, 8.0, 40.0))}")
+    if random.random() < taste.odd / 4:
+        words.append("unseen")
+    if random.random() < taste.odd / 4:
+        words.append("broken")
+    return tuple(words)
+
+
+def _parallelism(random: Random, tasks: int) -> Parallelism | None:
+    if tasks == 1 and random.random() < 0.5:
+        return None
+    at_once = random.choice((None, 1, 2))
+    if random.random() < 0.3:
+        return Parallelism(keys=tuple(f"k{n}" for n in range(tasks)), at_once=at_once)
+    return Parallelism(count=tasks, at_once=at_once)
+
+
+def _retries(random: Random) -> Retries:
+    return Retries(
+        limit=random.choice((0, 0, 1, 3)),
+        delay=_length(random.choice((0.0, 2.0, 20.0))),
+        backoff=random.choice(tuple(Backoff)),
+        fail_exit_codes=random.choice(((), (7,))),
+    )
+
+
+def _length(seconds: float) -> Duration:
+    length = Duration(milliseconds=round(seconds * 1000))
+    length.text = format_duration(timedelta(milliseconds=round(seconds * 1000)))
+    return length
+
+
+def _meddling(random: Random, taste: _Taste, names: list[str]) -> Act:
+    name = random.choice(names)
+    acts: tuple[Callable[[], Act], ...] = (
+        lambda: DeleteJob(name),
+        lambda: KillJob(name, random.choice((0.0, 20.0)), random.random() < 0.5),
+        lambda: SuspendJob(name, random.random() < 0.5),
+        lambda: ChangePriority(name, random.choice((-9, 0, 9))),
+        lambda: RaiseLimits(name, random.choice((1, 2))),
+        lambda: ReleaseJob(name),
+        # The same name again: another Job, that must not be taken for the first.
+        lambda: _creation(random, taste, name),
+    )
+    return random.choice(acts)()
+
+
+def _trouble(random: Random) -> Act:
+    plane = random.randrange(PLANES)
+    acts: tuple[Callable[[], Act], ...] = (
+        lambda: CrashPlane(plane),
+        lambda: CrashPlane(plane),
+        lambda: PausePlane(plane, random.choice((2.0, 30.0, 150.0))),
+        lambda: PausePlane(plane, random.choice((2.0, 30.0, 150.0))),
+        lambda: JumpClock(plane, random.choice((-3600.0, -30.0, 30.0, 3600.0))),
+        RebootMachine,
+        LoseKeeper,
+        lambda: LoseMachine(random.choice((5.0, 60.0))),
+        lambda: StallStore(random.choice((5.0, 30.0))),
+    )
+    return random.choice(acts)()

@@ -1,0 +1,129 @@
+"""What is really so: the newest committed version of everything, and what really runs.
+
+Control planes only have caches and reports. The promises are judged by this.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from interlock.resources.admission import AdmissionPhase
+from interlock.resources.job import Job, LockRequest, WhenTaken
+from interlock.resources.lock import Lock
+from interlock.resources.metadata import Key
+from interlock.resources.tasks import TaskId, TaskResult
+from interlock.resources.transitions import has_ended
+from interlock.store.contract import EventType
+from interlock.store.watching import Change
+from interlock.testing.simulation.loop import SimLoop
+from interlock.testing.simulation.machine import Life
+
+#: A lock: namespace and key.
+LockKey = tuple[str, str]
+
+
+#: The uid of a holder that no grant ever made.
+PHANTOM = "uid-of-nobody"
+
+
+class Term(Struct, frozen=True):
+    """On which terms a Job was let in under one lock."""
+
+    limit: int
+    is_allowed: bool
+    token: int
+
+
+class Truth:
+    """Everything that the promises are about."""
+
+    def __init__(self, loop: SimLoop) -> None:
+        self._loop = loop
+        self.jobs: dict[Key, Job] = {}
+        self.by_uid: dict[str, Job] = {}
+        self.gone: dict[str, None] = {}
+        self.locks: dict[LockKey, Lock] = {}
+        #: The terms of every admitted Job, by uid and key.
+        self.terms: dict[str, dict[str, Term]] = {}
+        #: What really runs, and how what ran has ended: exit code and signal.
+        self.lives: dict[TaskId, Life] = {}
+        self.ends: dict[TaskId, tuple[int | None, int | None]] = {}
+        #: Attempts that a person wrote off: what they do is that person's responsibility.
+        self.written_off: dict[TaskId, None] = {}
+        #: Uids that a person asked to delete.
+        self.to_delete: dict[str, None] = {}
+        #: Names of objects that no door would have let in; they may do harm to themselves.
+        self.bad: dict[str, None] = {}
+        #: Since when each waiting Job stands where it stands.
+        self.stands_since: dict[str, float] = {}
+        #: Who made the write that is being judged.
+        self.writer = ""
+        #: How long a view of the line may be out of date in this world.
+        self.patience = 5.0
+        #: Writes and launches so far, renewals of the lease not counted.
+        self.activity = 0
+
+    @property
+    def now(self) -> float:
+        """Seconds since the world began."""
+        return self._loop.time()
+
+    def take(self, change: Change) -> None:
+        """Take over a committed change."""
+        resource = change.event.resource
+        is_gone = change.event.type is EventType.DELETED
+        if isinstance(resource, Job):
+            self._take_job(change.before, resource, is_gone)
+        elif isinstance(resource, Lock):
+            lock = (resource.metadata.namespace, resource.spec.key)
+            if is_gone:
+                self.locks.pop(lock, None)
+            else:
+                self.locks[lock] = resource
+        else:
+            return
+        self.activity += 1
+
+    def _take_job(self, before: object, job: Job, is_gone: bool) -> None:
+        uid = job.metadata.uid
+        self.by_uid[uid] = job
+        if is_gone:
+            self.jobs.pop(job.key, None)
+            self.gone[uid] = None
+            self.stands_since.pop(uid, None)
+            return
+        self.jobs[job.key] = job
+        was = before if isinstance(before, Job) else None
+        if was is None or _standing(was) != _standing(job):
+            self.stands_since[uid] = self.now
+        if job.status.admission.phase is AdmissionPhase.ADMITTED and uid not in self.terms:
+            self.terms[uid] = _terms(job)
+        for task in job.status.execution.ended:
+            if task.result is TaskResult.WRITTEN_OFF:
+                self.written_off[TaskId(uid, task.index, task.attempt)] = None
+
+    def alive(self, uid: str) -> list[Life]:
+        """The processes of a Job that really run, but for those a person answers for."""
+        return [
+            life
+            for task, life in self.lives.items()
+            if task.job_uid == uid and task not in self.written_off
+        ]
+
+    def is_over(self, uid: str) -> bool:
+        """Whether a Job is proven to do nothing any more."""
+        return uid in self.gone or uid not in self.by_uid or has_ended(self.by_uid[uid])
+
+
+def _standing(job: Job) -> tuple[object, ...]:
+    admission = job.status.admission
+    return (job.spec, job.is_going, admission.phase, admission.waits, admission.sequence > 0)
+
+
+def _terms(job: Job) -> dict[str, Term]:
+    tokens = {grant.key: grant.token for grant in job.status.admission.grants}
+    return {r.key: _term(r, tokens.get(r.key, 0)) for r in job.spec.locks}
+
+
+def _term(request: LockRequest, token: int) -> Term:
+    return Term(request.limit, request.when_taken is WhenTaken.ALLOW, token)

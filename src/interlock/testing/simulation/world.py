@@ -1,0 +1,366 @@
+"""A whole control plane in one thread: two planes, one store, one machine, people and trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from random import Random
+
+from msgspec import Struct
+
+from interlock.control.lease import LeaseTimes
+from interlock.control.runtime import Runtime
+from interlock.plane import ControlPlane
+from interlock.store.contract import Now
+from interlock.store.identities import SeededIdentities
+from interlock.store.memory import MemoryJournal, MemoryStore
+from interlock.store.watching import Change
+from interlock.testing.builders import T0
+from interlock.testing.simulation.chronicle import note_change
+from interlock.testing.simulation.clock import SimClock
+from interlock.testing.simulation.faults import (
+    CALM,
+    FaultRates,
+    FaultyRuntime,
+    FaultyStore,
+    Weather,
+    Wire,
+    draw_rates,
+)
+from interlock.testing.simulation.history import History
+from interlock.testing.simulation.judge import BrokenPromiseError, Judge
+from interlock.testing.simulation.loop import SimLoop, SimProcess, SpinningError
+from interlock.testing.simulation.machine import Machine
+from interlock.testing.simulation.people import People
+from interlock.testing.simulation.promises import PROMISES
+from interlock.testing.simulation.script import (
+    PLANES,
+    CrashPlane,
+    JumpClock,
+    LoseKeeper,
+    LoseMachine,
+    PausePlane,
+    RebootMachine,
+    StallStore,
+    Step,
+    write_script,
+)
+from interlock.testing.simulation.truth import Truth
+
+#: Longer than in earnest: the fewer renewals, the more worlds in the same time.
+LEASE = LeaseTimes(lasts_s=60.0, renew_by_s=40.0, every_s=15.0)
+#: After trouble is over, people tidy up and time passes in pieces of this length,
+SETTLE_PIECE_S = 240.0
+#: until nothing happens in one of them; at the latest after so many.
+SETTLE_PIECES = 40
+#: No clock is ever set by more than this.
+LONGEST_JUMP_S = 3700.0
+
+
+class WatchedStore(MemoryStore):
+    """The memory store, with a judge who hears of each write at the moment it is committed."""
+
+    def __init__(self, now: Now, identities: SeededIdentities, world: World) -> None:
+        self._world = world
+        super().__init__(now, identities)
+
+    def _commit(self, change: Change) -> None:
+        super()._commit(change)
+        self._world.committed(change)
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What came of a world."""
+
+    seed: int
+    broken: BrokenPromiseError | None
+    digest: str
+    simulated_s: float
+    steps: int
+    history: History
+
+
+class Plane:
+    """One of the competing control planes, from one start to the next crash."""
+
+    def __init__(self, world: World, number: int, life: int) -> None:
+        self.name = f"plane-{'ab'[number]}{life or ''}"
+        self._world = world
+        self._crashed = lambda why: world.crash(number, why)
+        self.luck = Random(f"{world.seed}:{self.name}")
+        self.process = world.loop.start_process(self.name)
+        self.clock = SimClock(world.loop, self.process, T0)
+        self.clock.jump(world.ahead[number])
+        wire = self._wire(world.store_process)
+        self.store = FaultyStore(world.store, wire, world.loop, world.truth)
+        self._runtimes: list[FaultyRuntime] = []
+
+    def start(self) -> None:
+        """Begin, inside the process."""
+        world = self._world
+        self.plane = ControlPlane(
+            store=self.store,
+            journal=world.journal,
+            clock=self.clock,
+            luck=self.luck,
+            connect=self._connect,
+            identity=self.name,
+            sole=world.rivals,
+            lease_times=LEASE,
+            most_tasks=world.most_tasks,
+        )
+        self.plane.start()
+
+    def disconnect(self) -> None:
+        """The process is gone, and those it was connected to notice."""
+        self.store.disconnect()
+        for runtime in self._runtimes:
+            runtime.disconnect()
+
+    async def _connect(self, term: int) -> Runtime:
+        world = self._world
+        wire = self._wire(world.machine.process, in_order=True)
+        # Rivals are never fenced: what is safe may not rest on the newest leader being alone.
+        runtime = FaultyRuntime(world.machine, wire, world.loop, 0 if world.rivals else term)
+        self._runtimes.append(runtime)
+        await runtime.hello()
+        return runtime
+
+    def _wire(self, server: SimProcess, *, in_order: bool = False) -> Wire:
+        world = self._world
+        return Wire(
+            world.loop,
+            self.process,
+            server,
+            world.weather,
+            self.luck,
+            self._crashed,
+            in_order=in_order,
+        )
+
+
+class World:
+    """One seed's world. `run` lets it happen."""
+
+    name = "World"
+    #: Whether both control planes believe that they lead, whatever the lease says.
+    rivals = False
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        self.seed = seed
+        drawn = Random(f"{seed}:script")
+        self.rates = draw_rates(drawn)
+        self.script = write_script(drawn)
+        self.most_tasks = drawn.choice((2, 1000, 1000))
+        if rates is not None:
+            self.rates = rates
+        if script is not None:
+            self.script = script
+        self.loop = SimLoop(Random(f"{seed}:loop"))
+        self.history = History(self.loop)
+        self.truth = Truth(self.loop)
+        self.truth.patience = _patience(self.rates, self.script)
+        self.judge = Judge(self.truth, [promise(self.truth) for promise in PROMISES])
+        self.weather = Weather(self.rates)
+        self.store_process = self.loop.start_process("store")
+        self.store = WatchedStore(self._now, SeededIdentities(Random(f"{seed}:uids")), self)
+        self.journal = MemoryJournal(1)
+        self.machine = self._machine()
+        self.ahead = [timedelta()] * PLANES
+        self._lives = [0] * PLANES
+        self.planes: list[Plane] = []
+        self.people = self._people()
+        self._fate = Random(f"{seed}:fate")
+
+    def run(self) -> Outcome:
+        """Let everything of the script happen, then let it all settle; stop at the first breach."""
+        try:
+            broken = self._happen()
+        finally:
+            digest, simulated_s = self.history.digest(), self.loop.time()
+            self.loop.close()
+        return Outcome(
+            seed=self.seed,
+            broken=broken,
+            digest=digest,
+            simulated_s=simulated_s,
+            steps=self.loop.steps,
+            history=self.history,
+        )
+
+    def _happen(self) -> BrokenPromiseError | None:
+        broken: BrokenPromiseError | None = None
+        try:
+            self._begin()
+            self.loop.run_until(self.script[-1].at + 1.0 if self.script else 1.0)
+            self._settle()
+        except BrokenPromiseError as error:
+            broken = error
+        except SpinningError as error:
+            broken = BrokenPromiseError("Settles", str(error))
+        if broken is None and self.loop.errors:
+            broken = BrokenPromiseError("NoErrors", self.loop.errors[0])
+        if broken is not None:
+            self.history.note("judge", f"BROKEN {broken}", *broken.about)
+        return broken
+
+    # What the parts tell the world
+
+    def committed(self, change: Change) -> None:
+        """A write was committed."""
+        note_change(self.history, self.truth.writer, change)
+        self.judge.wrote(change)
+
+    def crash(self, number: int, why: str) -> None:
+        """Kill a control plane; it is started again after a while."""
+        plane = self.planes[number]
+        if not plane.process.alive:
+            return
+        self.history.note(plane.name, f"is killed {why}")
+        self.loop.kill(plane.process)
+        plane.disconnect()
+        delay = self._fate.choice((0.1, 3.0, 45.0))
+        context = self.loop.world.context.copy()
+        self.loop.call_later(delay, self._restart, number, context=context)
+
+    # The beginning
+
+    def _now(self) -> datetime:
+        return T0 + timedelta(microseconds=self.loop.now_us)
+
+    def _machine(self) -> Machine:
+        machine = Machine(self.loop, Random(f"{self.seed}:machine"), self.history, T0)
+        machine.started.append(self.judge.started)
+        machine.ended.append(self.judge.ended)
+        machine.stopped.append(self.judge.stopped)
+        return machine
+
+    def _people(self) -> People:
+        process = self.loop.start_process("user")
+        self._user = process
+        luck = Random(f"{self.seed}:people")
+        wire = Wire(self.loop, process, self.store_process, Weather(CALM), luck, lambda _: None)
+        store = FaultyStore(self.store, wire, self.loop, self.truth)
+        return People(store, self.truth, self._now)
+
+    def _begin(self) -> None:
+        for number in range(PLANES):
+            self.planes.append(Plane(self, number, 0))
+            self._start(number)
+        context = self.loop.world.context.copy()
+        for step in self.script:
+            self.loop.call_at(step.at, self._step, step, context=context.copy())
+
+    def _start(self, number: int) -> None:
+        plane = self.planes[number]
+        context = plane.process.context.copy()
+        self.loop.call_soon(plane.start, context=context)
+
+    def _restart(self, number: int) -> None:
+        if self.planes[number].process.alive:
+            return
+        self._lives[number] += 1
+        self.planes[number] = Plane(self, number, self._lives[number])
+        self.history.note(self.planes[number].name, "starts")
+        self._start(number)
+
+    # The script
+
+    def _step(self, step: Step) -> None:
+        match step.act:
+            case CrashPlane(number):
+                self.crash(number, "by somebody")
+            case PausePlane(number, seconds):
+                self._pause(self.planes[number], seconds)
+            case JumpClock(number, seconds):
+                self.ahead[number] += timedelta(seconds=seconds)
+                self.history.note(self.planes[number].name, f"has its clock set by {seconds} s")
+                self.planes[number].clock.jump(timedelta(seconds=seconds))
+            case RebootMachine():
+                self.machine.reboot()
+            case LoseKeeper():
+                self.machine.lose_keeper()
+            case LoseMachine(seconds):
+                self.machine.set_reachable(False)
+                self._later(seconds, self.machine.set_reachable, True)
+            case StallStore(seconds):
+                self.history.note("store", f"stalls for {seconds} s")
+                self.weather.stalled_until = self.loop.time() + seconds
+            case act:
+                self.loop.spawn(self._user, self.people.do(act))
+
+    def _pause(self, plane: Plane, seconds: float) -> None:
+        self.history.note(plane.name, f"is paused for {seconds} s")
+        plane.process.paused = True
+        self._later(seconds, self._resume, plane)
+
+    def _resume(self, plane: Plane) -> None:
+        self.history.note(plane.name, "goes on")
+        plane.process.paused = False
+
+    def _later(self, seconds: float, callback: Callable[..., None], *args: object) -> None:
+        context = self.loop.world.context.copy()
+        self.loop.call_later(seconds, callback, *args, context=context)
+
+    # The end
+
+    def _settle(self) -> None:
+        """End all trouble, tidy up, and wait until nothing happens any more."""
+        self._end_trouble()
+        self._wait_until_quiet()
+        try:
+            self.judge.settled()
+        except BrokenPromiseError:
+            # A clock that was wrong may have put something off by as much as it was wrong.
+            self.loop.run_until(self.loop.time() + LONGEST_JUMP_S)
+            self._wait_until_quiet()
+            self.judge.settled()
+        self._check_machine()
+
+    def _end_trouble(self) -> None:
+        self.history.note("world", "trouble is over")
+        self.weather.rates = CALM
+        self.machine.set_reachable(True)
+        for number, plane in enumerate(self.planes):
+            plane.process.paused = False
+            plane.clock.jump(-self.ahead[number])
+            self.ahead[number] = timedelta()
+            self._restart(number)
+
+    def _wait_until_quiet(self) -> None:
+        for _ in range(SETTLE_PIECES):
+            self.loop.spawn(self._user, self.people.tidy_up())
+            before = self.truth.activity + self.machine.calls
+            self.loop.run_until(self.loop.time() + SETTLE_PIECE_S)
+            if self.truth.activity + self.machine.calls == before:
+                return
+        raise BrokenPromiseError("Settles", "something happens again and again")
+
+    def _check_machine(self) -> None:
+        for task, record in self.machine.records.items():
+            if record.job not in self.truth.bad and task not in self.truth.written_off:
+                told = f"the machine was not told to forget {record.job}-{record.index}"
+                raise BrokenPromiseError("Settles", told, (record.job,))
+
+
+class RivalWorld(World):
+    """Both control planes believe that they lead, and nobody fences either of them.
+
+    What must be safe may rest neither on the lease nor on the machine's knowing the newest term.
+    """
+
+    name = "RivalWorld"
+    rivals = True
+
+
+#: The worlds there are, by name.
+WORLDS: dict[str, type[World]] = {world.name: world for world in (World, RivalWorld)}
+
+
+def _patience(rates: FaultRates, script: Sequence[Step]) -> float:
+    """How long a view of a line may be out of date in this world."""
+    late = rates.stall or rates.watch_late
+    pauses = sum(s.act.seconds for s in script if isinstance(s.act, PausePlane | StallStore))
+    return 5.0 + (6 * rates.longest_stall if late else 0.0) + pauses

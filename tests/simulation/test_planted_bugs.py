@@ -1,0 +1,481 @@
+"""The simulation can fail: each planted bug breaks a promise, and is caught by it.
+
+A bug is a patch of the code under test, made here and nowhere else. Worlds are run one after
+another until one of them notices; which one does is the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import interlock.admission.lines as lines
+import interlock.admission.reconciler as admission_room
+import interlock.control.applier as applier
+import interlock.execution.folding as folding
+import interlock.execution.launching as launching
+import interlock.execution.reconciler as execution_room
+from interlock.admission.decide import decide_job, decide_lock
+from interlock.admission.lines import Place
+from interlock.admission.reconciler import AdmissionReconciler
+from interlock.admission.view import JobView, KeyView, LockView
+from interlock.control.informer import Informer
+from interlock.control.queue import Item, WorkQueue
+from interlock.execution.decide import Plan, plan
+from interlock.execution.view import ExecutionView
+from interlock.resources.actions import (
+    Action,
+    Decision,
+    DeleteResource,
+    LaunchTask,
+    RecordExecution,
+    RemoveFinalizer,
+    WriteLock,
+)
+from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest, Parallelism, Retries
+from interlock.resources.lock import Holder
+from interlock.resources.metadata import Key, Resource
+from interlock.resources.process import ProcessSpec
+from interlock.resources.tasks import (
+    EndedTask,
+    ExecutionStatus,
+    JobResult,
+    ReportState,
+    TaskReport,
+    TaskResult,
+    TaskState,
+    TaskStatus,
+)
+from interlock.resources.transitions import has_ended
+from interlock.store import rules
+from interlock.store.contract import Event
+from interlock.testing.simulation.faults import CALM
+from interlock.testing.simulation.machine import Machine
+from interlock.testing.simulation.script import Act, CreateJob, DeleteJob, KillJob, LoseKeeper, Step
+from interlock.testing.simulation.world import RivalWorld, World
+
+Patch = pytest.MonkeyPatch
+Plant = Callable[[Patch], None]
+
+#: So many worlds are tried for one bug.
+MOST_WORLDS = 60
+
+
+def _busy(number: int) -> CreateJob:
+    """A Job among many that want one lock, run long, ignore SIGTERM, fail and are tried again."""
+    spec = JobSpec(
+        process=ProcessSpec(command=("work", "40", "exits=1", "deaf", "slow=8")),
+        locks=(LockRequest(key="db", limit=1 + number % 2),),
+        parallelism=Parallelism(count=6),
+        retries=Retries(limit=4),
+    )
+    # Names run against the order of creation, so that the one is not taken for the other.
+    return CreateJob(name=f"job-{9 - number}", spec=spec)
+
+
+ACTS: tuple[Act, ...] = (
+    *map(_busy, range(5)),
+    DeleteJob("job-9"),
+    LoseKeeper(),
+    DeleteJob("job-8"),
+    LoseKeeper(),
+    KillJob("job-7"),
+    *map(_busy, range(5, 8)),
+    LoseKeeper(),
+)
+#: A busy day, for bugs that need a crowd: nothing fails but what is in the script.
+BUSY = tuple(Step(20.0 * at, act) for at, act in enumerate(ACTS, 1))
+
+
+# Locks
+
+
+def limit_is_ignored(patch: Patch) -> None:
+    patch.setattr(KeyView, "is_free", property(lambda _: True))
+
+
+def limit_is_off_by_one(patch: Patch) -> None:
+    def is_free(self: KeyView) -> bool:
+        return self.grant is not None or self.held <= self.request.limit
+
+    patch.setattr(KeyView, "is_free", property(is_free))
+
+
+def _drop_holders_when(patch: Patch, done: Callable[[Job], bool]) -> None:
+    really = AdmissionReconciler._is_done
+
+    def is_done(self: AdmissionReconciler, namespace: str, holder: Holder) -> bool:
+        job = self._jobs.get(Key("Job", namespace, holder.job))
+        is_ours = job is not None and job.metadata.uid == holder.uid
+        return really(self, namespace, holder) or (is_ours and job is not None and done(job))
+
+    patch.setattr(AdmissionReconciler, "_is_done", is_done)
+
+
+def deleting_frees_the_lock(patch: Patch) -> None:
+    _drop_holders_when(patch, lambda job: job.is_going)
+
+
+def unknown_frees_the_lock(patch: Patch) -> None:
+    _drop_holders_when(patch, lambda job: job.status.phase == "Unknown")
+
+
+def stopping_frees_the_lock(patch: Patch) -> None:
+    _drop_holders_when(patch, lambda job: job.status.execution.stopping_for is not None)
+
+
+def backoff_frees_the_lock(patch: Patch) -> None:
+    _drop_holders_when(patch, lambda job: job.status.phase == "RetryBackoff")
+
+
+def not_seen_is_taken_for_gone(patch: Patch) -> None:
+    really = AdmissionReconciler._is_done
+
+    def is_done(self: AdmissionReconciler, namespace: str, holder: Holder) -> bool:
+        job = self._jobs.get(Key("Job", namespace, holder.job))
+        return job is None or really(self, namespace, holder)
+
+    patch.setattr(AdmissionReconciler, "_is_done", is_done)
+
+
+def nobody_ever_leaves(patch: Patch) -> None:
+    patch.setattr(AdmissionReconciler, "_is_done", lambda *_: False)
+
+
+def one_lock_of_several_is_enough(patch: Patch) -> None:
+    def planted(view: JobView, now: datetime) -> Decision:
+        granted = tuple(key for key in view.keys if key.grant is not None)
+        keys = granted or view.keys
+        return decide_job(replace(view, keys=keys), now)
+
+    patch.setattr(admission_room, "decide_job", planted)
+
+
+def _with_place(patch: Patch, place_of: Callable[[Job], Place]) -> None:
+    patch.setattr(lines, "place_of", place_of)
+    patch.setattr(admission_room, "place_of", place_of)
+
+
+def last_comes_first(patch: Patch) -> None:
+    really = lines.place_of
+
+    def place_of(job: Job) -> Place:
+        place = really(job)
+        return place._replace(sequence=-place.sequence)
+
+    _with_place(patch, place_of)
+
+
+def priority_is_ignored(patch: Patch) -> None:
+    really = lines.place_of
+    _with_place(patch, lambda job: really(job)._replace(rank=0))
+
+
+def order_is_by_name(patch: Patch) -> None:
+    really = lines.place_of
+    _with_place(patch, lambda job: really(job)._replace(sequence=0))
+
+
+def _with_tokens(patch: Patch, token: Callable[[LockView], int]) -> None:
+    def planted(view: LockView, now: datetime) -> Decision:
+        decision = decide_lock(view, now)
+        actions = tuple(_retold(action, view, token(view)) for action in decision.actions)
+        return replace(decision, actions=actions)
+
+    patch.setattr(admission_room, "decide_lock", planted)
+
+
+def _retold(action: Action, view: LockView, token: int) -> Action:
+    if not isinstance(action, WriteLock):
+        return action
+    known = view.lock.status.holders if view.lock is not None else ()
+    holders = tuple(h if h in known else replace(h, token=token) for h in action.status.holders)
+    return replace(action, status=replace(action.status, holders=holders, last_token=token))
+
+
+def tokens_stay_the_same(patch: Patch) -> None:
+    _with_tokens(patch, lambda _: 1)
+
+
+def tokens_begin_anew_with_the_record(patch: Patch) -> None:
+    def token(view: LockView) -> int:
+        return view.lock.status.last_token + 1 if view.lock is not None else 1
+
+    _with_tokens(patch, token)
+    patch.setattr(
+        import_module("interlock.admission.decide"), "IDLE_LOCK_KEPT", timedelta(seconds=1)
+    )
+
+
+# Tasks
+
+
+def _with_plan(patch: Patch, change: Callable[[ExecutionView, Plan, datetime], Plan]) -> None:
+    def planted(view: ExecutionView, now: datetime) -> Plan:
+        return change(view, plan(view, now), now)
+
+    patch.setattr(execution_room, "plan", planted)
+
+
+def _with_actions(patch: Patch, change: Callable[[tuple[Action, ...]], Sequence[Action]]) -> None:
+    def changed(view: ExecutionView, found: Plan, now: datetime) -> Plan:
+        actions = tuple(change(found.decision.actions))
+        return found._replace(decision=replace(found.decision, actions=actions))
+
+    _with_plan(patch, changed)
+
+
+def launched_before_it_is_recorded(patch: Patch) -> None:
+    _with_actions(
+        patch, lambda actions: sorted(actions, key=lambda each: not isinstance(each, LaunchTask))
+    )
+
+
+def launched_without_being_recorded(patch: Patch) -> None:
+    def change(actions: tuple[Action, ...]) -> Sequence[Action]:
+        if not any(isinstance(action, LaunchTask) for action in actions):
+            return actions
+        return [action for action in actions if not isinstance(action, RecordExecution)]
+
+    _with_actions(patch, change)
+
+
+def never_told_to_forget(patch: Patch) -> None:
+    _with_actions(patch, lambda actions: [a for a in actions if type(a).__name__ != "ForgetTask"])
+
+
+def never_told_to_stop(patch: Patch) -> None:
+    _with_actions(patch, lambda actions: [a for a in actions if type(a).__name__ != "StopTask"])
+
+
+def _ended(status: ExecutionStatus, now: datetime) -> ExecutionStatus:
+    return replace(status, active=(), retrying=(), ended_at=now, result=JobResult.KILLED)
+
+
+def told_to_stop_counts_as_gone(patch: Patch) -> None:
+    def changed(view: ExecutionView, found: Plan, now: datetime) -> Plan:
+        job = view.job
+        if job is None or has_ended(job) or job.status.execution.stopping_for is None:
+            return found
+        over = RecordExecution(job, _ended(job.status.execution, now))
+        return found._replace(decision=Decision((over,)))
+
+    _with_plan(patch, changed)
+
+
+def deleted_at_once(patch: Patch) -> None:
+    def changed(view: ExecutionView, found: Plan, now: datetime) -> Plan:
+        job = view.job
+        if job is None or not job.is_going or JOB_FINALIZER not in job.metadata.finalizers:
+            return found
+        return found._replace(decision=Decision((RemoveFinalizer(job, JOB_FINALIZER),)))
+
+    _with_plan(patch, changed)
+
+
+def ends_are_rewritten(patch: Patch) -> None:
+    def changed(view: ExecutionView, found: Plan, now: datetime) -> Plan:
+        job = view.job
+        if job is None or job.status.execution.result is None or job.is_going:
+            return found
+        again = RecordExecution(job, replace(job.status.execution, ended_at=now))
+        return found._replace(decision=Decision((again,)))
+
+    _with_plan(patch, changed)
+
+
+def running_jobs_are_cleaned_up(patch: Patch) -> None:
+    def changed(view: ExecutionView, found: Plan, now: datetime) -> Plan:
+        job = view.job
+        if job is None or job.is_going or job.spec.ttl_after_finished is None:
+            return found
+        return found._replace(decision=Decision((DeleteResource(job),)))
+
+    _with_plan(patch, changed)
+
+
+Observe = Callable[[TaskStatus, TaskReport | None, bool, datetime], TaskStatus | EndedTask]
+
+
+def _observing(patch: Patch, change: Callable[[Observe], Observe]) -> None:
+    patch.setattr(folding, "observe", change(folding.observe))
+
+
+def _failed(task: TaskStatus, now: datetime) -> EndedTask:
+    return EndedTask(
+        name=task.name,
+        index=task.index,
+        attempt=task.attempt,
+        result=TaskResult.FAILED,
+        ended_at=now,
+    )
+
+
+def a_missing_report_is_taken_for_the_end(patch: Patch) -> None:
+    def change(really: Observe) -> Observe:
+        def observe(
+            task: TaskStatus, report: TaskReport | None, complete: bool, now: datetime
+        ) -> TaskStatus | EndedTask:
+            return _failed(task, now) if report is None else really(task, report, complete, now)
+
+        return observe
+
+    _observing(patch, change)
+
+
+def unknown_is_taken_for_failed(patch: Patch) -> None:
+    def change(really: Observe) -> Observe:
+        def observe(
+            task: TaskStatus, report: TaskReport | None, complete: bool, now: datetime
+        ) -> TaskStatus | EndedTask:
+            if report is not None and report.state is ReportState.UNKNOWN:
+                return _failed(task, now)
+            return really(task, report, complete, now)
+
+        return observe
+
+    _observing(patch, change)
+
+
+def killing_is_taken_for_killed(patch: Patch) -> None:
+    def change(really: Observe) -> Observe:
+        def observe(
+            task: TaskStatus, report: TaskReport | None, complete: bool, now: datetime
+        ) -> TaskStatus | EndedTask:
+            if task.state is TaskState.KILLING:
+                return _failed(task, now)
+            return really(task, report, complete, now)
+
+        return observe
+
+    _observing(patch, change)
+
+
+def every_exit_is_a_success(patch: Patch) -> None:
+    patch.setattr(folding, "result_of", lambda *_: TaskResult.SUCCEEDED)
+
+
+def done_tasks_are_tried_again(patch: Patch) -> None:
+    def never_tried(status: ExecutionStatus) -> Iterator[int]:
+        active = {task.index for task in status.active}
+        return (index for index in range(status.total) if index not in active)
+
+    patch.setattr(launching, "_never_tried", never_tried)
+
+
+def every_attempt_is_kept(patch: Patch) -> None:
+    patch.setattr(folding, "KEPT_ENDED", 10_000)
+
+
+def the_machine_forgets_what_it_forgot(patch: Patch) -> None:
+    patch.setattr(Machine, "was_forgotten", lambda *_: False)
+
+
+# The loop and the store
+
+
+def versions_are_not_compared(patch: Patch) -> None:
+    patch.setattr(rules, "check_version", lambda *_, **__: None)
+
+
+def specs_are_touched(patch: Patch) -> None:
+    really = applier._with
+
+    def touched(resource: Resource, **changes: object) -> Resource:
+        made = really(resource, **changes)
+        if not isinstance(made, Job):
+            return made
+        return replace(made, spec=replace(made.spec, title="touched"))
+
+    patch.setattr(applier, "_with", touched)
+
+
+def moments_are_forgotten(patch: Patch) -> None:
+    really = WorkQueue.done
+
+    def done(self: WorkQueue, item: Item, wake_at: datetime | None = None) -> None:
+        really(self, item)
+
+    patch.setattr(WorkQueue, "done", done)
+
+
+def failures_are_not_tried_again(patch: Patch) -> None:
+    def retry(self: WorkQueue, item: Item, cause: str = "") -> None:
+        self._leave_work(item)
+
+    patch.setattr(WorkQueue, "retry", retry)
+    patch.setattr(WorkQueue, "retry_now", retry)
+
+
+def some_events_are_not_heard(patch: Patch) -> None:
+    really = Informer._hear
+    heard = [0]
+
+    def hear(self: Informer[Any], batch: Sequence[Event]) -> None:
+        heard[0] += 1
+        if heard[0] % 10:
+            really(self, batch)
+        else:
+            self._cache.settle(batch[-1].version)
+
+    patch.setattr(Informer, "_hear", hear)
+
+
+BUGS: list[tuple[Plant, type[World], str]] = [
+    (limit_is_ignored, World, "NeverTwice"),
+    (limit_is_off_by_one, World, "NeverTwice"),
+    (deleting_frees_the_lock, World, "NeverTwice"),
+    (unknown_frees_the_lock, World, "NeverTwice"),
+    (stopping_frees_the_lock, World, "NeverTwice"),
+    (backoff_frees_the_lock, World, "NeverTwice"),
+    (not_seen_is_taken_for_gone, RivalWorld, "NeverTwice"),
+    (nobody_ever_leaves, World, "Settles"),
+    (one_lock_of_several_is_enough, World, "NeverTwice"),
+    (last_comes_first, World, "InOrder"),
+    (priority_is_ignored, World, "InOrder"),
+    (order_is_by_name, World, "InOrder"),
+    (tokens_stay_the_same, World, "TokensRise"),
+    (tokens_begin_anew_with_the_record, World, "TokensRise"),
+    (launched_before_it_is_recorded, World, "RecordedFirst"),
+    (launched_without_being_recorded, World, "RecordedFirst"),
+    (never_told_to_forget, World, "Settles"),
+    (never_told_to_stop, World, "Settles"),
+    (told_to_stop_counts_as_gone, World, "NeverTwice"),
+    (deleted_at_once, World, "NeverTwice"),
+    (ends_are_rewritten, World, "LegalMoves"),
+    (running_jobs_are_cleaned_up, World, "NeverLost"),
+    (a_missing_report_is_taken_for_the_end, World, "TrueEnds"),
+    (unknown_is_taken_for_failed, World, "TrueEnds"),
+    (killing_is_taken_for_killed, World, "TrueEnds"),
+    (every_exit_is_a_success, World, "TrueEnds"),
+    (done_tasks_are_tried_again, World, "RecordedFirst"),
+    (every_attempt_is_kept, World, "StatusBounded"),
+    (the_machine_forgets_what_it_forgot, RivalWorld, "RecordedFirst"),
+    (versions_are_not_compared, RivalWorld, "NeverTwice"),
+    (specs_are_touched, World, "NeverLost"),
+    (moments_are_forgotten, World, "Settles"),
+    (failures_are_not_tried_again, World, "Settles"),
+    (some_events_are_not_heard, World, "Settles"),
+]
+
+
+@pytest.mark.parametrize(("plant", "world", "promise"), BUGS, ids=[bug[0].__name__ for bug in BUGS])
+def test_a_planted_bug_is_caught(
+    plant: Plant, world: type[World], promise: str, monkeypatch: Patch
+) -> None:
+    plant(monkeypatch)
+    broken: dict[str, int] = {}
+    for seed in range(MOST_WORLDS):
+        # Every other world is the busy one, with other luck each time.
+        outcome = (world(seed, BUSY, CALM) if seed % 2 else world(seed)).run()
+        if outcome.broken is not None:
+            broken.setdefault(outcome.broken.promise, seed)
+        if promise in broken:
+            return
+
+    pytest.fail(f"{promise} was not broken; broken were {broken}")

@@ -1,0 +1,91 @@
+"""Every promise holds in every world. A failing seed becomes a named test before its fix."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.resources.durations import Duration
+from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
+from interlock.resources.process import ProcessSpec
+from interlock.testing.simulation.faults import CALM, FaultRates
+from interlock.testing.simulation.script import (
+    POKES,
+    Act,
+    CreateJob,
+    KillJob,
+    PausePlane,
+    Poke,
+    Step,
+)
+from interlock.testing.simulation.world import WORLDS, RivalWorld, World
+
+#: Seeds are run in pieces, so that several workers share them.
+PIECE = 15
+PIECES = 16
+
+DB = LockRequest(key="db")
+
+
+def a_creation(name: str, seconds: float, *, tasks: int = 1) -> CreateJob:
+    """A person creates a Job that needs the lock `db`."""
+    process = ProcessSpec(command=("work", f"{seconds}"))
+    spec = JobSpec(process=process, locks=(DB,), parallelism=Parallelism(count=tasks))
+    return CreateJob(name=name, spec=spec)
+
+
+def a_script(*acts: Act) -> tuple[Step, ...]:
+    """One thing every ten seconds."""
+    return tuple(Step(10.0 * number, act) for number, act in enumerate(acts, 1))
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
+@pytest.mark.parametrize("piece", range(PIECES))
+def test_promises_are_kept(world: type[World], piece: int) -> None:
+    for seed in range(piece * PIECE, (piece + 1) * PIECE):
+        outcome = world(seed).run()
+
+        assert outcome.broken is None, (
+            f"{outcome.broken}: python -m interlock.testing.simulation "
+            f"--world {world.name} --seed {seed}"
+        )
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
+@pytest.mark.parametrize("how", range(POKES))
+def test_one_bad_object_harms_itself_only(world: type[World], how: int) -> None:
+    script = a_script(Poke("bad-0", how), a_creation("good", 5.0), Poke("bad-1", how))
+
+    assert str(world(1, script, CALM).run().broken) == "None"
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("plane", [0, 1])
+def test_a_leader_that_was_paused_does_no_harm(seed: int, plane: int) -> None:
+    """It goes on in the middle of whatever it did, long after another has taken over."""
+    jobs = [a_creation(f"job-{number}", 25.0, tasks=2) for number in range(8)]
+    script = a_script(*jobs[:3], PausePlane(plane, 150.0), *jobs[3:], PausePlane(1 - plane, 150.0))
+
+    assert str(World(seed, script).run().broken) == "None"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_report_that_is_ahead_of_the_cache_stops_nothing(seed: int) -> None:
+    """A rival hears of a task before it hears of the task's Job, and leaves it alone."""
+    free = CreateJob(name="job-2", spec=JobSpec(process=ProcessSpec(command=("work", "30"))))
+    script = a_script(a_creation("job-0", 30.0), a_creation("job-1", 30.0), free)
+
+    assert str(RivalWorld(seed, script, CALM).run().broken) == "None"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_task_that_was_stopped_before_it_was_launched_takes_no_other_with_it(seed: int) -> None:
+    """The machine knows no name for a task it was never given; its Job is found all the same."""
+    spec = JobSpec(
+        process=ProcessSpec(command=("work", "${task.index}0")),
+        parallelism=Parallelism(count=9, at_once=2),
+        pending_timeout=Duration(seconds=1),
+        retries=Retries(limit=2),
+    )
+    script = (Step(10.0, CreateJob(name="job-0", spec=spec)), Step(300.0, KillJob("job-0")))
+
+    assert str(World(seed, script, FaultRates(lost_before=0.6)).run().broken) == "None"
