@@ -36,7 +36,7 @@ _ENDS = {
 
 def end_of(ended: EndedTask) -> str:
     """How one attempt ended."""
-    attempt = f" (attempt {ended.attempt})" if ended.attempt else ""
+    attempt = f" (attempt {ended.attempt + 1})" if ended.attempt else ""
     return f"task {ended.index}{attempt} {_how(ended)}"
 
 
@@ -84,7 +84,7 @@ def starts(orders: Sequence[TaskOrder]) -> str:
     if len(orders) > 1:
         return f"start {len(orders)} tasks"
     order = orders[0]
-    return f"start task {order.index}" + (f", attempt {order.attempt}" if order.attempt else "")
+    return f"start task {order.index}" + (f", attempt {order.attempt + 1}" if order.attempt else "")
 
 
 def stops(tasks: Sequence[TaskStatus]) -> str:

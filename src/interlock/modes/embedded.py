@@ -234,7 +234,7 @@ def _hints(seconds: float, applied: int) -> str:
     first = f"ready in {seconds:.1f} s   try:  "
     lines = [f"{program} run --follow -- echo hello", f"{program} get jobs"]
     if applied:
-        lines.append(f"{program} describe job   # {applied} examples were applied")
+        lines.append(f"{program} describe job/hello   # {applied} examples were applied")
     return first + f"\n{' ' * len(first)}".join(lines)
 
 

@@ -6,13 +6,15 @@ import asyncio
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from random import Random
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from interlock.api.requests import Handler
 from interlock.control.clock import Clock
@@ -21,7 +23,7 @@ from interlock.control.runtime import Runtime
 from interlock.plane import ControlPlane
 from interlock.reporting.roster import Roster
 from interlock.reporting.service import Reporting
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobPhase
 from interlock.resources.tasks import TaskId
 from interlock.runtimes.logs import LogReader
 from interlock.runtimes.processes import ProcessRuntime
@@ -141,6 +143,20 @@ class MachineLogs:
         return job is not None and is_active(job, task.task, task.attempt)
 
 
+class JobsByPhase(Collector):
+    """How many Jobs are in each phase, counted when somebody asks."""
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+
+    def collect(self) -> Iterator[Metric]:
+        """One number for each phase."""
+        gauge = GaugeMetricFamily("interlock_jobs", "Jobs in each phase.", labels=("phase",))
+        for phase in JobPhase:
+            gauge.add_metric((phase.value,), self._roster.count(phase.value))
+        yield gauge
+
+
 class Machine:
     """Everything that runs beside the API in the embedded server."""
 
@@ -163,6 +179,7 @@ class Machine:
             observers=(roster.observe, logs.followers.observe, logs.removals.observe),
         )
         registry.register(self.plane.metrics.registry)
+        registry.register(JobsByPhase(roster))
         self._reporting = Reporting(
             store=store,
             jobs=self.plane.jobs,

@@ -77,7 +77,11 @@ def page(listing: Listing, roster: Roster, jobs: Cache[Job]) -> dict[str, object
         last = job
         if _matches(job, listing):
             found.append(job)
-    body: dict[str, object] = {"items": [summary_of(job) for job in found]}
+    body: dict[str, object] = {
+        "items": [summary_of(job) for job in found],
+        # A stream since this version misses nothing that the page does not show.
+        "version": str(jobs.version),
+    }
     if more and last is not None:
         body["next"] = _write_cursor(entry_of(last))
     return body

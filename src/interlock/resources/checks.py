@@ -24,7 +24,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.naming import MAX_JOB_NAME, MAX_LABEL, MAX_SUBDOMAIN, check_metadata
 from interlock.resources.process import ProcessLimits, ProcessSpec
 from interlock.resources.quantities import parse_quantity
@@ -59,16 +59,25 @@ def problems_of(resource: Resource) -> tuple[Problem, ...]:
     api_version = _API_VERSIONS[type(resource)]
     if resource.api_version != api_version:
         found.add("apiVersion", f"expected {api_version}", resource.api_version)
+    _check_names(type(resource), resource.metadata, found)
     if isinstance(resource, Job):
-        check_metadata(resource.metadata, MAX_JOB_NAME, dotted=False, to=found)
         _check_job(resource.spec, found)
-    else:
-        dotted = isinstance(resource, Lease)
-        longest = MAX_SUBDOMAIN if dotted else MAX_LABEL
-        check_metadata(resource.metadata, longest, dotted=dotted, to=found)
     if isinstance(resource, Lock) and not _LOCK_KEY.fullmatch(resource.spec.key):
         found.add("spec.key", _KEY_RULE, resource.spec.key)
     return found.problems if len(found) else ()
+
+
+def problems_of_names(kind: str, metadata: Metadata) -> tuple[Problem, ...]:
+    """What is wrong with the metadata alone, when the rest cannot be read."""
+    found = Findings()
+    _check_names(KINDS[kind].type, metadata, found)
+    return found.problems
+
+
+def _check_names(cls: type[Resource], metadata: Metadata, to: Findings) -> None:
+    dotted = cls is Lease
+    longest = MAX_JOB_NAME if cls is Job else MAX_SUBDOMAIN if dotted else MAX_LABEL
+    check_metadata(metadata, longest, dotted=dotted, to=to)
 
 
 def _check_job(spec: JobSpec, to: Findings) -> None:

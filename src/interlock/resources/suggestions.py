@@ -49,8 +49,8 @@ def shown(value: object) -> object:
 
 def _sized(value: dict[object, object] | list[object] | tuple[object, ...]) -> str:
     if isinstance(value, dict):
-        return f"an object of {len(value)} fields" if value else "{}"
-    return f"a list of {len(value)}" if value else "[]"
+        return "{…}" if value else "{}"
+    return "[…]" if value else "[]"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from interlock.resources.checks import MAX_OBJECT_BYTES, problems_of
+from interlock.resources.checks import MAX_OBJECT_BYTES, problems_of, problems_of_names
 from interlock.resources.codec import decoder_for, encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job import Job
 from interlock.resources.kinds import KINDS
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.suggestions import did_you_mean, shortened, shown
 
 #: A body beyond this is refused before it is read. It leaves room for white space.
@@ -145,10 +145,11 @@ def _agreed_kind(kind: str | None, given: object, name: str) -> str:
 
 
 def _further(made: object, kind: str, reader: Any) -> tuple[Problem, ...]:
-    """What else is wrong with an object whose only fault so far is unknown fields."""
-    if len(reader.problems):
-        return ()
+    """What else is wrong with an object: its names, and all if nothing but fields is unknown."""
     try:
+        if len(reader.problems):
+            metadata = made.get("metadata", {}) if isinstance(made, dict) else {}
+            return problems_of_names(kind, from_builtins(metadata, Metadata))
         return problems_of(_in_utc(from_builtins(made, KINDS[kind].type)))
     except (msgspec.ValidationError, InvalidError):
         return ()

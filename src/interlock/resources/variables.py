@@ -171,8 +171,6 @@ def _parallel_lengths(parallelism: Parallelism | None) -> dict[str, int]:
 
 def texts_of(spec: JobSpec) -> Iterator[tuple[str, str | int | None, str]]:
     """Every text of a Job in which variables stand for values, with its field and place there."""
-    if spec.title:
-        yield "spec.title", None, spec.title
     process = spec.process
     if process is None:
         return

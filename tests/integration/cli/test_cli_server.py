@@ -277,7 +277,7 @@ def test_backup_and_restore(interlock: Program, server: Server) -> None:
         restored = Program(second.url, interlock.folder)
         assert restored.json("get", "job/saved")["status"]["phase"] == "Succeeded"
     (interlock.folder / "bad.db").write_text("nonsense" * 1000)
-    interlock("restore", "bad.db", "--data", "other", code=1)
+    interlock("restore", "bad.db", "--data", "other", code=2)
 
 
 def test_the_server_of_this_directory_is_found(server: Server, tmp_path: Path) -> None:

@@ -57,6 +57,28 @@ def test_a_log_that_does_not_exist_is_empty(tmp_path: Path) -> None:
     assert read(tmp_path) == b""
 
 
+def test_the_output_of_one_job_is_told_from_that_of_others(tmp_path: Path) -> None:
+    tasks = [
+        TaskId("uid", 0, 1),
+        TaskId("uid", 10, 0),
+        TaskId("uid-0", 0, 0),
+        TaskId("other", 0, 0),
+    ]
+    for task in tasks:
+        log = log_of(tmp_path, task)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        times_of(log).touch()
+    (log.parent / "notes.log").touch()
+    reader = LogReader(tmp_path)
+
+    assert reader.jobs() == ("other", "uid", "uid-0")
+    assert reader.attempts("uid") == (tasks[0], tasks[1])
+    asyncio.run(reader.remove("uid"))
+    assert reader.jobs() == ("other", "uid-0")
+    assert not times_of(log_of(tmp_path, tasks[0])).exists()
+
+
 def test_since_a_moment(tmp_path: Path) -> None:
     log = a_log(tmp_path, b"first\nsecond\nthird\n")
     at = [T0, T0 + timedelta(seconds=10), T0 + timedelta(seconds=20)]

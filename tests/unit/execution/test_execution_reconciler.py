@@ -181,6 +181,18 @@ def test_a_task_from_start_to_forgotten() -> None:
     assert desk.look("job") == Decision()
 
 
+def test_the_more_is_under_way_the_later_a_start_is_written() -> None:
+    desk = Desk()
+    desk.put(wide("crowd", 80, 2))
+    desk.work(["crowd"])
+    desk.put(RUNNING)
+    desk.put(replace(RUNNING, status=with_execution(RUNNING, started(a_task()), T0)))
+    desk.tell(a_report(started_at=T0))
+
+    assert desk.look("job", 0.1).actions == ()
+    assert kinds(desk.look("job", 2)) == ["RecordExecution"]
+
+
 def ending(desk: Desk, name: str = "job") -> tuple[Decision, Job]:
     """The decision that ends a running Job, and the Job after it."""
     decision = desk.look(name)

@@ -223,7 +223,7 @@ def test_without_a_delay_the_next_attempt_is_in_the_same_write() -> None:
 
     assert kinds(decision) == ["RecordExecution", "LaunchTask"]
     assert [(t.index, t.attempt) for t in recorded(decision).active] == [(0, 1)]
-    assert decision.reason == "task 0 failed with exit code 1; start task 0, attempt 1"
+    assert decision.reason == "task 0 failed with exit code 1; start task 0, attempt 2"
 
 
 def test_out_of_attempts_the_job_fails_and_says_how() -> None:
@@ -234,7 +234,7 @@ def test_out_of_attempts_the_job_fails_and_says_how() -> None:
 
     assert recorded(decision).result is JobResult.FAILED
     assert recorded(decision).failed == IndexSet([0])
-    assert recorded(decision).message == "task 0 (attempt 2) failed with exit code 7: oh"
+    assert recorded(decision).message == "task 0 (attempt 3) failed with exit code 7: oh"
 
 
 @pytest.mark.parametrize(

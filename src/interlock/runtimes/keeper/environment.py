@@ -85,7 +85,7 @@ def find_program(name: str, env: Mapping[str, str], working_dir: str) -> str:
         path = os.path.join(working_dir, place, name)  # noqa: PTH118  On the path of every start.
         if os.access(path, os.X_OK) and not os.path.isdir(path):  # noqa: PTH112
             return path
-    raise NotStartedError(f"{name}: no such program on PATH ({env.get('PATH', os.defpath)})")
+    raise NotStartedError(f"{name}: no such program on the PATH of the task")
 
 
 def limits_of(limits: ProcessLimits) -> list[tuple[int, int]]:

@@ -41,7 +41,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     if args.output:
         session.terminal.data({"file": str(file), "bytes": size}, "json")
     else:
-        session.terminal.print(f"{file} written, {size / 1048576:.1f} MiB")
+        session.terminal.print(f"{file} written, {_size(size)}")
     return 0
 
 
@@ -62,3 +62,7 @@ def _write_whole(file: Path, answer: Answer) -> int:
     finally:
         part_file.unlink(missing_ok=True)
     return size
+
+
+def _size(count: int) -> str:
+    return f"{count / 1048576:.1f} MiB" if count >= 1048576 else f"{count / 1024:.0f} KiB"

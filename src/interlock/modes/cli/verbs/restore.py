@@ -23,7 +23,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     """Replace the file of the store."""
     from interlock.modes.embedded import STORE_FILE
     from interlock.resources.errors import InterlockError, UnavailableError
-    from interlock.store.sqlite.file import FileInUseError, restore
+    from interlock.store.sqlite.file import CorruptFileError, FileInUseError, restore
 
     backup, place = Path(args.file), Path(args.data) / STORE_FILE
     if place.exists() and not args.force:
@@ -35,6 +35,10 @@ def run(session: Session, args: argparse.Namespace) -> int:
     except FileInUseError as error:
         raise CommandError(
             str(error), hint="stop the server first, then restore", code=CONFLICT
+        ) from None
+    except CorruptFileError:
+        raise CommandError(
+            f"{backup} is damaged, or is no backup; nothing was changed", code=BAD_INPUT
         ) from None
     except UnavailableError as error:
         raise CommandError(str(error), code=BAD_INPUT) from None

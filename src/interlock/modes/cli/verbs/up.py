@@ -17,7 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--listen", metavar="HOST:PORT", default=None, help="where to listen (127.0.0.1:8470)")
     add("--tls-cert", metavar="FILE", default=None, help="serve https with this certificate")
     add("--tls-key", metavar="FILE", default=None, help="the key of that certificate")
-    add("--examples", action="store_true", help="say what to try first")
+    add("--examples", action="store_true", help="apply examples/ to a new store")
 
 
 def run(_: Session, args: argparse.Namespace) -> int:

@@ -1,0 +1,179 @@
+"""Types what a page says, in a directory and against a server that are there for it alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from docs_pages import ROOT, Block, Command, blocks_of, commands_of, pages
+
+from interlock.testing.serving import Server
+
+#: Stands in for curl where there is none: the pages use these flags of it, and no others.
+_CURL = """\
+#!{python}
+import argparse, sys, urllib.error, urllib.request
+
+parser = argparse.ArgumentParser()
+parser.add_argument("-s", action="store_true")
+parser.add_argument("-X", dest="method")
+parser.add_argument("-H", dest="headers", action="append", default=[])
+parser.add_argument("-d", dest="data")
+parser.add_argument("url")
+given = parser.parse_args()
+request = urllib.request.Request(
+    given.url,
+    method=given.method,
+    data=given.data.encode() if given.data is not None else None,
+    headers=dict(header.split(": ", 1) for header in given.headers),
+)
+try:
+    answer = urllib.request.urlopen(request)
+except urllib.error.HTTPError as error:
+    answer = error
+with answer:
+    sys.stdout.buffer.write(answer.read())
+"""
+#: A command that takes longer hangs: nothing on a page takes a tenth of it on a slow machine.
+DEADLINE_S = 120.0
+
+
+def pages_to_run() -> list[Path]:
+    """Every page that has commands."""
+    return [
+        page
+        for page in pages()
+        if any(block.is_run for block in blocks_of(page.read_text("utf-8")))
+    ]
+
+
+def follow(page: Path, place: Path) -> None:
+    """Do everything that a page says, in order.
+
+    Raises:
+        AssertionError: Something is not as the page says.
+    """
+    text = page.read_text("utf-8")
+    with PageRunner(place, kubectl=_kubectl(text)) as reader:
+        for block in blocks_of(text):
+            told = reader.run(block)
+            for words in block.expected:
+                assert words in told, f"line {block.line}: expected {words!r} in\n{told}"
+
+
+def _kubectl(text: str) -> Path | None:
+    """kubectl, for a page that uses it."""
+    if not re.search(r"^\$ .*\bkubectl\b", text, re.MULTILINE):
+        return None
+    found: Path = runpy.run_path(str(ROOT / "tools" / "ensure_kubectl.py"))["ensure"]()
+    return found
+
+
+class PageRunner:
+    """A reader with a shell, `interlock` and a running server. As a context it leaves nothing."""
+
+    def __init__(self, place: Path, *, kubectl: Path | None = None) -> None:
+        self._home = place / "home"
+        self._work = place / "work"
+        self._place = place
+        self._stack = ExitStack()
+        self._env = _environment(self._home, self._programs(kubectl))
+
+    def __enter__(self) -> PageRunner:
+        self._home.mkdir()
+        shutil.copytree(ROOT / "examples", self._work / "examples")
+        server = Server(self._place / "data", env=self._server_env(), cwd=self._work)
+        self._stack.enter_context(server)
+        self._env["INTERLOCK_SERVER"] = server.url
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._stack.close()
+
+    def run(self, block: Block) -> str:
+        """Do what a block is for; returns what its commands printed."""
+        if block.file:
+            self._save(block)
+        elif block.is_server:
+            self._serve(block)
+        elif block.is_run:
+            return "".join(self.type(command) for command in commands_of(block))
+        return ""
+
+    def type(self, command: Command) -> str:
+        """Run one command to its end; returns what it printed.
+
+        Raises:
+            AssertionError: It did not end as the page says, or did not end.
+        """
+        shell = subprocess.Popen(
+            ["bash", "-c", command.text],
+            cwd=self._work,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            told, _ = shell.communicate(timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(shell.pid, signal.SIGKILL)
+            told, _ = shell.communicate()
+            raise AssertionError(f"line {command.line}: no end of {command.text}\n{told}") from None
+        assert shell.returncode == command.code, (
+            f"line {command.line}: {command.text}\n{told}\n"
+            f"ended with {shell.returncode}, the page says {command.code}"
+        )
+        return told
+
+    def _save(self, block: Block) -> None:
+        path = self._work / block.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(block.lines) + "\n")
+
+    def _serve(self, block: Block) -> None:
+        """Start the server that a block shows; from here on commands find it by its directory."""
+        (command,) = commands_of(block)
+        words = shlex.split(command.text)
+        assert words[:3] == ["interlock", "up", "--data"], command.text
+        server = Server(self._work / words[3], *words[4:], env=self._server_env(), cwd=self._work)
+        self._stack.enter_context(server)
+        self._env.pop("INTERLOCK_SERVER", None)
+        self._env["INTERLOCK_DATA"] = words[3]
+
+    def _server_env(self) -> dict[str, str]:
+        return {"HOME": str(self._home), "PATH": self._env["PATH"]}
+
+    def _programs(self, kubectl: Path | None) -> list[Path]:
+        """Where the programs are that a page uses beside the machine's own."""
+        beside = self._place / "bin"
+        beside.mkdir()
+        if kubectl is not None:
+            (beside / "kubectl").symlink_to(kubectl)
+        if shutil.which("curl") is None:
+            curl = beside / "curl"
+            curl.write_text(_CURL.format(python=sys.executable))
+            curl.chmod(0o755)
+        return [Path(sys.executable).parent, beside]
+
+
+def _environment(home: Path, programs: list[Path]) -> dict[str, str]:
+    """What a reader's shell has, and nothing that would lead it to another server."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("INTERLOCK_", "KUBE"))
+    }
+    path = os.pathsep.join([*map(str, programs), kept.get("PATH", os.defpath)])
+    own = {"HOME": str(home), "PATH": path, "TMPDIR": str(home), "USER": "you", "NO_COLOR": "1"}
+    return kept | own

@@ -1,0 +1,130 @@
+"""What the code has, the documentation tells: no metric, variable, code or reason is left out."""
+
+from __future__ import annotations
+
+import re
+import select
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+
+import pytest
+from docs_pages import ROOT
+
+from interlock.api.answers import REASONS
+from interlock.execution.orders import order_of
+from interlock.modes.cli.errors import MEANINGS
+from interlock.resources.admission import AdmissionStatus, Grant, RefusalReason, WaitReason
+from interlock.resources.job import Backoff, Completion, JobStatus, WhenTaken
+from interlock.resources.tasks import ExecutionReason
+from interlock.resources.variables import JOB_NAMES, KEY_NAMES, TASK_NAMES
+from interlock.runtimes.keeper.environment import TASK_VARIABLE
+from interlock.testing.builders import a_job
+from interlock.testing.serving import PATIENCE_S, Server
+
+METRIC = re.compile(r"^\| `(interlock_\w+)` \| (\w+) \|", re.MULTILINE)
+TYPE = re.compile(r"^# TYPE (interlock_\w+) (\w+)$", re.MULTILINE)
+#: A server that is ready within this many looks is ready; each look takes a tenth of a second.
+LOOKS = 1200
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / name).read_text("utf-8")
+
+
+def missing(names: Iterable[object], text: str) -> list[str]:
+    """The names that a page does not show as code."""
+    return [
+        str(name) for name in names if not re.search(rf"`\$?\{{?{re.escape(str(name))}\b", text)
+    ]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server that is at work."""
+    with Server(tmp_path_factory.mktemp("complete") / "data") as server:
+        for _ in range(LOOKS):
+            if _is_ready(server.url):
+                break
+        yield server.url
+
+
+def _is_ready(url: str) -> bool:
+    """Whether the server is at work; when it is not, a moment passes."""
+    try:
+        return read(f"{url}/readyz") == "ok"
+    except urllib.error.HTTPError as error:
+        error.close()
+        select.select([], [], [], 0.1)
+        return False
+
+
+def read(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=PATIENCE_S) as answer:
+        told: str = answer.read().decode()
+        return told
+
+
+def test_every_metric_is_told_with_its_type(url: str) -> None:
+    exported = TYPE.findall(read(f"{url}/metrics"))
+    # The library's own note of when each counter began says nothing of Interlock.
+    ours = {(name, kind) for name, kind in exported if not name.endswith("_created")}
+
+    assert set(METRIC.findall(page("reference/metrics.md"))) == ours
+
+
+def test_every_endpoint_is_told(url: str) -> None:
+    served = re.findall(r'href="([^"]+)"', read(f"{url}/"))
+
+    assert served
+    assert not [path for path in served if f"`{path}" not in page("reference/http-api.md")]
+
+
+def test_every_variable_of_a_task_is_told() -> None:
+    grants = (Grant(key="db", token=1),)
+    job = a_job(status=JobStatus(admission=AdmissionStatus(grants=grants)))
+    given = {*order_of(job, 0, 0).env, TASK_VARIABLE}
+    section = page("reference/environment.md").split("## ")[1]
+
+    assert set(re.findall(r"^\| `(INTERLOCK_\w+)`", section, re.MULTILINE)) == given
+
+
+def test_every_substitution_is_told() -> None:
+    assert not missing((*JOB_NAMES, *TASK_NAMES, *KEY_NAMES), page("reference/environment.md"))
+
+
+def test_every_variable_of_the_command_line_is_told() -> None:
+    sources = (ROOT / "src/interlock/modes/cli").rglob("*.py")
+    read = {
+        name
+        for source in sources
+        for name in re.findall(r"environ\S*[\[(]\"(INTERLOCK_\w+)\"", source.read_text("utf-8"))
+    }
+
+    assert not missing(read, page("reference/environment.md"))
+
+
+@pytest.mark.parametrize(
+    ("codes", "name"),
+    [(MEANINGS, "reference/exit-codes.md"), (REASONS, "reference/http-api.md")],
+    ids=["exit codes", "HTTP codes"],
+)
+def test_every_code_is_told(codes: Iterable[int], name: str) -> None:
+    told = {int(code) for code in re.findall(r"^\| (\d+) \|", page(name), re.MULTILINE)}
+
+    # A reason that Kubernetes has for a code which is never sent here.
+    assert set(codes) - {408} == told
+
+
+@pytest.mark.parametrize(
+    ("names", "where"),
+    [
+        pytest.param((*WaitReason, *RefusalReason), "how-to/find-out-why.md", id="reasons"),
+        pytest.param(set(ExecutionReason) - {"Completed"}, "how-to/find-out-why.md", id="ends"),
+        pytest.param(WhenTaken, "how-to/never-two-at-once.md", id="policies"),
+        pytest.param(Backoff, "how-to/retry-what-fails.md", id="backoffs"),
+        pytest.param(Completion, "how-to/run-many-tasks.md", id="completions"),
+    ],
+)
+def test_every_word_is_told(names: Iterable[str], where: str) -> None:
+    assert not missing(names, page(where))
