@@ -38,7 +38,7 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
-from interlock.resources.checks import problems_of
+from interlock.resources.checks import problems_of_spec
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.lock import Holder, Lock, LockSpec, lock_name
 from interlock.resources.metadata import Metadata
@@ -103,7 +103,7 @@ def _refusal(job: Job, now: datetime) -> Decision | None:
     newer = job.status.admission.replaced_by
     if newer:
         return _refuse(job, RefusalReason.REPLACED, f"job/{newer} takes the place of {name}", now)
-    problems = problems_of(job)
+    problems = problems_of_spec(spec)
     if problems:
         # It would hold its locks and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))
@@ -158,7 +158,8 @@ def _replacing(view: JobView, waiting: Decision, now: datetime) -> Decision:
     newer = view.job.metadata.name
     marks: list[Action] = [_replaced(rival, newer, now) for rival in view.rivals]
     reason = f"replaces {', '.join(rival.metadata.name for rival in view.rivals[:5])}"
-    return Decision((*waiting.actions, *marks), waiting.wake_at, reason)
+    # Looked at again at once: a long line is replaced part by part.
+    return Decision((*waiting.actions, *marks), now, reason)
 
 
 def _replaced(rival: Job, newer: str, now: datetime) -> RecordAdmission:

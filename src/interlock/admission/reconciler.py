@@ -78,12 +78,13 @@ class AdmissionReconciler:
     def _job_changed(self, key: Key, before: Job | None, after: Job | None) -> Iterator[Key]:
         self._count(key, after)
         moved = self._lines.update(key, after)
-        if after is not None and not is_admitted(after) and not has_ended(after):
+        is_open = after is not None and not is_admitted(after) and not has_ended(after)
+        if is_open and (moved or _concerns(before, after)):
             yield key
         if moved or _frees(before, after):
             yield from self._lock_keys(before)
             yield from self._lock_keys(after)
-        if moved and after is not None:
+        if moved and after is not None and not is_admitted(after):
             yield from self._overtaken(after)
 
     def _lock_changed(self, lock: Lock, is_gone: bool) -> Iterator[Key]:
@@ -99,10 +100,14 @@ class AdmissionReconciler:
                 yield from self._lock_keys(job)
 
     def _overtaken(self, job: Job) -> Iterator[Key]:
-        """The Job that was first before: it may have to give back what it holds."""
+        """The Job that was first before: it may have to give back what it holds.
+
+        One that joined a line behind the first two has overtaken neither of them.
+        """
+        place = place_of(job) if stands_in_line(job) else None
         for request in job.spec.locks:
             line = self._lines.of((job.metadata.namespace, request.key))
-            if line is None:
+            if line is None or (place is not None and line.before(place) > 1):
                 continue
             for name in islice(line.names(), 2):
                 yield Key("Job", job.metadata.namespace, name)
@@ -259,6 +264,27 @@ def _grant_of(job: Job, holders: Iterable[Holder]) -> Holder | None:
         if holder.uid == job.metadata.uid and holder.epoch == epoch:
             return holder
     return None
+
+
+def _concerns(before: Job | None, after: Job | None) -> bool:
+    """Whether a change of a waiting Job is anything but this room's own note of what it waits for.
+
+    A decision says itself when to look again. Only a Job that replaces others may have more of
+    them to mark than one decision does.
+    """
+    if before is None or after is None:
+        return True
+    old, new = before.metadata, after.metadata
+    was, now = before.status.admission, after.status.admission
+    return (
+        new.generation != old.generation
+        or new.uid != old.uid
+        or new.deletion_timestamp != old.deletion_timestamp
+        or now.phase is not was.phase
+        or now.epoch != was.epoch
+        or now.replaced_by != was.replaced_by
+        or any(request.when_taken is WhenTaken.REPLACE for request in after.spec.locks)
+    )
 
 
 def _frees(before: Job | None, after: Job | None) -> bool:

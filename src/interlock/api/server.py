@@ -63,6 +63,41 @@ def bind(host: str, port: int) -> socket.socket:
     return made
 
 
+class _WholeAnswers(asyncio.Transport):
+    """Sends the head of an answer together with its body: one call to the kernel, not two.
+
+    That wakes a client once instead of twice. A head without a length begins a stream, and whoever
+    reads a stream waits for its head.
+    """
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed or about to be."""
+        return self._transport.is_closing()
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        """Send, or keep the head until its body comes."""
+        data = bytes(data)
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head + data)
+        elif data.startswith(b"HTTP/1.1 ") and b"\r\ncontent-length: " in data:
+            self._head = data
+        else:
+            self._transport.write(data)
+
+    def close(self) -> None:
+        """Hang up; a head whose body never came is sent all the same."""
+        if self._head:
+            self.write(b"")
+        self._transport.close()
+
+
 class _BoundedProtocol(HttpToolsProtocol):
     """Reads requests, and refuses a head that goes on and on."""
 
@@ -91,6 +126,10 @@ class _BoundedProtocol(HttpToolsProtocol):
         self._in_head = False
         self._head = 1
         super().on_headers_complete()
+        # An upgrade makes no new cycle, and the answer to HEAD has no body to wait for.
+        is_new = getattr(self.cycle, "transport", None) is self.transport
+        if is_new and self.scope["method"] != "HEAD":
+            self.cycle.transport = _WholeAnswers(self.transport)
 
 
 class _Server(uvicorn.Server):

@@ -11,6 +11,7 @@ from interlock.control.actions_text import describe_actions
 from interlock.control.applier import Applied, Applier
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock
+from interlock.control.decision_log import log_decision
 from interlock.control.gate import Gate
 from interlock.control.informer import drop_from, note_in
 from interlock.control.metrics import Metrics
@@ -296,17 +297,19 @@ class Loop:
         version = seen.version if seen is not None else 0
         actions = describe_actions(told)
         outcome = type(failure).__name__ if failure is not None else ""
+        now = self._clock.now()
+        kind, namespace, name = item.key
         if logger.isEnabledFor(logging.INFO):
             because = f" ({decision.reason})" if decision.reason else ""
             ended = f": {outcome}: {failure}" if failure is not None else ""
             done = ", ".join(actions)
-            logger.info(f"{item.key} {item.room} v{version}: {done}{because}{ended}")
+            log_decision(f"{item.key} {item.room} v{version}: {done}{because}{ended}", now)
         self._journal.append(
             JournalEntry(
-                at=self._clock.now(),
-                kind=item.key.kind,
-                namespace=item.key.namespace,
-                name=item.key.name,
+                at=now,
+                kind=kind,
+                namespace=namespace,
+                name=name,
                 room=item.room,
                 actions=actions,
                 reason=decision.reason,

@@ -74,7 +74,7 @@ def _line(record: logging.LogRecord) -> str:
     text = record.getMessage().replace("\n", "\\n")
     if record.exc_info:
         text += "\n" + logging.Formatter().formatException(record.exc_info)
-    return f"{at:%Y-%m-%dT%H:%M:%S.%f}Z {record.levelname} {record.name[10:]} {text}\n"
+    return f"{at.isoformat()} {record.levelname} {record.name[10:]} {text}\n"
 
 
 class _Warnings(logging.StreamHandler[TextIO]):

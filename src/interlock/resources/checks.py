@@ -67,6 +67,13 @@ def problems_of(resource: Resource) -> tuple[Problem, ...]:
     return found.problems if len(found) else ()
 
 
+def problems_of_spec(spec: JobSpec) -> tuple[Problem, ...]:
+    """What is wrong with what a Job asks for, its names left out."""
+    found = Findings()
+    _check_job(spec, found)
+    return found.problems if len(found) else ()
+
+
 def problems_of_names(kind: str, metadata: Metadata) -> tuple[Problem, ...]:
     """What is wrong with the metadata alone, when the rest cannot be read."""
     found = Findings()

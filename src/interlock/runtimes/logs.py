@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import bisect
 import ctypes
-import glob
 import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -48,8 +47,8 @@ class LogReader:
 
     def attempts(self, job_uid: str) -> tuple[TaskId, ...]:
         """The attempts of a Job that have output files, in order."""
-        found = map(attempt_of, logs_of(self._data_dir, job_uid).glob("*.log"))
-        return tuple(sorted(task for task in found if task and task.job_uid == job_uid))
+        found = (attempt_of(path) for path in self._files(job_uid) if path.suffix == ".log")
+        return tuple(sorted(task for task in found if task is not None))
 
     async def stream(
         self,
@@ -80,10 +79,19 @@ class LogReader:
         await asyncio.to_thread(self._remove, job_uid)
 
     def _remove(self, job_uid: str) -> None:
-        for path in logs_of(self._data_dir, job_uid).glob(f"{glob.escape(job_uid)}-*"):
-            task = attempt_of(path)
-            if task is not None and task.job_uid == job_uid:
-                path.unlink(missing_ok=True)
+        for path in self._files(job_uid):
+            path.unlink(missing_ok=True)
+
+    def _files(self, job_uid: str) -> list[Path]:
+        """Every file of a Job; the files of other Jobs beside them are passed over quickly."""
+        place = logs_of(self._data_dir, job_uid)
+        try:
+            with os.scandir(place) as entries:
+                names = [entry.name for entry in entries if entry.name.startswith(f"{job_uid}-")]
+        except OSError:
+            return []
+        paths = (place / name for name in names)
+        return [path for path in paths if (task := attempt_of(path)) and task.job_uid == job_uid]
 
 
 async def _pieces(fd: int, log: Path, at: int, over: asyncio.Event | None) -> AsyncIterator[bytes]:

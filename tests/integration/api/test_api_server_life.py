@@ -54,6 +54,26 @@ def refused_start(*arguments: str) -> str:
     return done.stderr
 
 
+def test_answers_with_and_without_a_body_share_a_connection(tmp_path: Path) -> None:
+    body = json.dumps(JOB).encode()
+    head = (
+        f"POST {JOBS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+    ).encode()
+    with Server(tmp_path / "data") as server:
+        place = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        with socket.create_connection(place, PATIENCE_S) as sock, sock.makefile("rb") as answers:
+            sock.sendall(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert answers.readline() == b"HTTP/1.1 200 OK\r\n"
+            while answers.readline() != b"\r\n":
+                pass
+            sock.sendall(head)
+            assert answers.readline() == b"HTTP/1.1 100 Continue\r\n"
+            sock.sendall(body)
+            assert answers.readline() == b"\r\n"
+            assert answers.readline() == b"HTTP/1.1 201 Created\r\n"
+
+
 def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
     with Server(tmp_path / "data") as server:
         first = ask(server.url + JOBS, JOB)

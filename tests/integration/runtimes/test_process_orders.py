@@ -100,9 +100,7 @@ def test_user_and_group(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        pytest.param(
-            {"command": ("no-such-program",)}, "no such program on the PATH", id="PATH"
-        ),
+        pytest.param({"command": ("no-such-program",)}, "no such program on the PATH", id="PATH"),
         pytest.param({"command": ("/no/such",)}, "No such file", id="path"),
         pytest.param({"command": ("/etc",)}, "Permission denied", id="a directory"),
         pytest.param({"working_dir": "/no/such"}, "workingDir: /no/such", id="directory"),

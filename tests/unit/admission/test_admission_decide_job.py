@@ -233,3 +233,10 @@ def test_nothing_is_written_twice(spec: dict[str, Any]) -> None:
     )
 
     assert decide_job(JobView(job=settled, keys=keys), T0).actions == ()
+
+
+def test_a_job_that_replaces_others_looks_again_for_more_of_them() -> None:
+    job = a_job("new", locks=(a_request(when_taken=WhenTaken.REPLACE),))
+    view = JobView(job=job, keys=(key(job, held=1),), rivals=(a_job("waits", status=waiting()),))
+
+    assert decide_job(view, T0).wake_at == T0

@@ -10,7 +10,13 @@ from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holde
 from interlock.admission.view import LockView
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
-from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
+from interlock.resources.admission import (
+    AdmissionPhase,
+    AdmissionStatus,
+    RefusalReason,
+    Wait,
+    WaitReason,
+)
 from interlock.resources.job import Job, JobPhase, JobStatus, LockRequest, WhenTaken
 from interlock.resources.lock import Lock, lock_name
 from interlock.resources.metadata import Key
@@ -151,6 +157,38 @@ def test_a_waiting_job_that_was_first_looks_again_when_another_goes_before() -> 
     room = Room(waiting("first", 5), a_lock())
 
     assert Key("Job", "default", "first") in room.put(waiting("urgent", 6, priority=1))
+
+
+def test_what_a_job_was_seen_to_wait_for_needs_no_further_look() -> None:
+    room = Room(waiting("first", 5), waiting("second", 6), a_lock())
+    job = waiting("job", 7)
+    room.put(job)
+    waits = (Wait(reason=WaitReason.LOCK_TAKEN, key="db"),)
+    noted = _newer(job, replace(job.status, admission=replace(job.status.admission, waits=waits)))
+
+    assert room.put(noted) == []
+
+
+def test_one_that_replaces_others_looks_until_it_has_marked_them_all() -> None:
+    job = waiting("job", 7, a_request(when_taken=WhenTaken.REPLACE))
+    room = Room(job, a_lock())
+
+    assert room.put(_newer(job, job.status)) == [job.key]
+
+
+def test_joining_a_line_behind_others_wakes_none_of_them() -> None:
+    room = Room(waiting("first", 5), waiting("second", 6), a_lock())
+
+    assert room.put(waiting("third", 7)) == [Key("Job", "default", "third"), DB]
+
+
+def test_a_job_that_is_held_back_wakes_those_behind_it() -> None:
+    first = waiting("first", 5)
+    room = Room(first, waiting("second", 6), waiting("third", 7), a_lock())
+    held = replace(first, spec=replace(first.spec, suspend=True))
+    held = replace(held, metadata=replace(held.metadata, resource_version="105", generation=2))
+
+    assert Key("Job", "default", "second") in room.put(held)
 
 
 def test_a_new_grant_wakes_its_job_and_the_other_locks_it_needs() -> None:

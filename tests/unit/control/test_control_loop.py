@@ -350,6 +350,8 @@ def test_a_launched_task_is_known_at_once_and_a_forgotten_one_no_more() -> None:
         loop.wake("room", job.key)
         await world.passes(1)
         assert not world.reports.of(job.metadata.uid)
+        # Who forgets what is nothing that a person wants to read.
+        assert [entry.actions for entry in await world.journalled()] == [("launch job-0-0",)]
 
     world.run(check())
     assert world.sample("tasks_launched_total") == 1
