@@ -221,8 +221,8 @@ def test_a_job_needs_something_to_run() -> None:
         (process(workingDir="/${option.a}"), "${option.a}"),
         (process(stdin="${task.matrix.a}"), "${task.matrix.a}"),
         (process(envFrom=[{"file": "${jobconfig.name}"}]), "${jobconfig.name}"),
-        ({"title": "${lock.x}"}, "${lock.x}"),
-        ({"title": "${task.}"}, "${task.}"),
+        (process(command=["a", "${lock.x}"]), "${lock.x}"),
+        (process(command=["a", "${task.}"]), "${task.}"),
     ],
     ids=briefly,
 )
