@@ -17,6 +17,7 @@ from msgspec.structs import replace
 import interlock.admission.lines as lines
 import interlock.admission.reconciler as admission_room
 import interlock.control.applier as applier
+import interlock.control.forgetting as forgetting
 import interlock.execution.folding as folding
 import interlock.execution.launching as launching
 import interlock.execution.reconciler as execution_room
@@ -373,6 +374,8 @@ def every_attempt_is_kept(patch: Patch) -> None:
 
 
 def the_machine_forgets_what_it_forgot(patch: Patch) -> None:
+    # Told at once: a plane that is late by a second is rare.
+    patch.setattr(forgetting, "LATER_S", 0.0)
     patch.setattr(Machine, "was_forgotten", lambda *_: False)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import assert_never
 
 from interlock.control.runtime import Runtime
-from interlock.resources.tasks import TaskId, TaskOrder, TaskReport, task_name
+from interlock.resources.errors import UnavailableError
+from interlock.resources.tasks import TaskId, TaskOrder, task_name
 from interlock.runtimes.processes import ProcessRuntime
 from interlock.testing.keepers import end_everything, living
 from interlock.testing.runtime_contract import (
@@ -25,6 +27,7 @@ from interlock.testing.runtime_contract import (
 
 #: Nothing that works takes as long, however slow the machine is.
 _DEADLINE_S = 120.0
+_ASK_AGAIN_S = 0.5
 _LOOK_S = 0.02
 _SHELL = "/bin/sh"
 
@@ -78,10 +81,13 @@ class ProcessShop:
         async with asyncio.timeout(_DEADLINE_S):
             while True:
                 self._news.clear()
-                told: dict[TaskId, TaskReport] = {r.id: r for r in await self.runtime.reports()}
-                if true(told):
-                    return told
-                await self._news.wait()
+                # A runtime may be out of reach at any moment: then nothing is known yet.
+                with contextlib.suppress(UnavailableError):
+                    told = {report.id: report for report in await self.runtime.reports()}
+                    if true(told):
+                        return told
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), _ASK_AGAIN_S)
 
     async def until_begun(self, task: TaskId) -> None:
         """Wait until the work itself says that it runs."""
