@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SEEDS ?= 1000
 
-.PHONY: setup up test check format simulate bench docs lock
+.PHONY: setup up test check format simulate bench docs kube lock
 
 setup: .venv/.ready
 
@@ -35,6 +35,10 @@ simulate: setup
 
 bench: setup
 	$(BIN)/python -m bench
+
+# The programs of a Kubernetes control plane for tests/e2e: found, or built once and kept outside the tree.
+kube: setup
+	@$(BIN)/python tools/ensure_kube.py
 
 docs: setup
 	$(BIN)/python tools/write_docs.py

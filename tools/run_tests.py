@@ -11,11 +11,16 @@ import sys
 
 import pytest
 
+from interlock.testing.kube.binaries import HELP, find
+
 
 def main() -> int:
     """Run pytest with what was given on the command line, or everything."""
     workers = max(4, 2 * (os.cpu_count() or 2))
-    return pytest.main(["-n", str(workers), "--dist", "loadfile", "-q", *sys.argv[1:]])
+    code = pytest.main(["-n", str(workers), "--dist", "loadfile", "-q", *sys.argv[1:]])
+    if find() is None:
+        print(f"THE KUBERNETES TIER DID NOT RUN: {HELP}", flush=True)
+    return code
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ VERBS: dict[str, Verb] = {
         Verb(_SERVE, "up", "start the server"),
         Verb(_SERVE, "backup", "copy the server's whole state into a file"),
         Verb(_SERVE, "restore", "put a backup into a data directory"),
+        Verb(_SERVE, "manifests", "what a Kubernetes cluster needs, for kubectl apply"),
         Verb(_SERVE, "version", "the version of this program and of the server"),
         Verb(_SERVE, "completion", "completion for bash, zsh or fish"),
     )

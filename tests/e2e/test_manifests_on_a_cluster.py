@@ -1,0 +1,292 @@
+"""A real API server takes everything we install, and the roles let people do what they say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from installing import (
+    DRY_RUN,
+    allowed,
+    apply,
+    collection_of,
+    install_definitions,
+    wait_until_allowed,
+    warnings_of,
+)
+
+from interlock.kube.installation import Installation
+from interlock.kube.manifests import PARTS, manifests, to_json, to_yaml
+from interlock.resources.columns import columns_of
+from interlock.testing.kube.access import Access, Document, User
+from interlock.testing.serving import PATIENCE_S
+
+EVERYWHERE = Installation()
+CONTROLLER = "system:serviceaccount:{}:interlock"
+JOBS, LOCKS = "interlock.dev/jobs", "interlock.dev/locks"
+MEDIA = "application/merge-patch+json"
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Access) -> Access:
+    """A cluster in which the definitions and roles are installed, for all namespaces."""
+    install_definitions(cluster)
+    for one in manifests(EVERYWHERE, ["rbac"]):
+        answer = apply(cluster, one)
+        assert answer.status in (200, 201), answer.body
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def namespace(installed: Access) -> Iterator[str]:
+    """A namespace with a controller of its own."""
+    with installed.namespace() as name:
+        for one in manifests(Installation(namespace=name, everywhere=False), ["rbac"]):
+            assert apply(installed, one).status in (200, 201)
+        yield name
+
+
+def assert_taken(cluster: Access, install: Installation) -> None:
+    for one in manifests(install, PARTS):
+        answer = apply(cluster, one, DRY_RUN)
+        assert answer.status in (200, 201), answer.body["message"]
+        assert warnings_of(answer) == []
+
+
+def test_all_is_taken_without_a_warning(installed: Access) -> None:
+    assert_taken(installed, EVERYWHERE)
+
+
+def test_all_for_one_namespace_is_taken_without_a_warning(
+    installed: Access, namespace: str
+) -> None:
+    assert_taken(installed, Installation(namespace=namespace, everywhere=False))
+
+
+def test_a_strict_namespace_takes_the_controllers_pods(installed: Access) -> None:
+    """The namespace enforces the strictest of the standards for pods."""
+    (made,) = [one for one in manifests(EVERYWHERE, PARTS) if one["kind"] == "Deployment"]
+    template = made["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "try"}, **template}
+    pod["metadata"] = {"name": "try", **template["metadata"]}
+    pods = f"/api/v1/namespaces/{EVERYWHERE.namespace}/pods"
+
+    answer = installed.ask("POST", f"{pods}?{DRY_RUN}", pod)
+    assert answer.status == 201, answer.body["message"]
+    assert warnings_of(answer) == []
+
+    del pod["spec"]["containers"][0]["securityContext"]["capabilities"]
+    assert installed.ask("POST", f"{pods}?{DRY_RUN}", pod).status == 403
+
+
+def assert_may(cluster: Access, user: str, namespace: str, what: str) -> None:
+    """A user may do what is written as "verb group/resource name"."""
+    verb, resource, *name = what.split(" ")
+    wait_until_allowed(cluster, user, verb, resource, namespace, *name)
+
+
+def may(cluster: Access, user: str, namespace: str, what: str) -> bool:
+    """Whether a user may do what is written as "verb group/resource name"."""
+    verb, resource, *name = what.split(" ")
+    return allowed(cluster, user, verb, resource, namespace, *name)
+
+
+NEEDED = [
+    *(f"{verb} {JOBS}" for verb in ("get", "list", "watch", "update", "patch", "delete")),
+    *(f"{verb} {JOBS}/status" for verb in ("update", "patch")),
+    f"update {JOBS}/finalizers",
+    *(f"{verb} {LOCKS}" for verb in ("get", "list", "watch", "create", "update", "delete")),
+    f"update {LOCKS}/status",
+    *(f"{verb} /pods" for verb in ("get", "list", "watch", "create", "patch", "delete")),
+    "get /pods/log",
+    "create /events",
+    "patch events.k8s.io/events",
+]
+NEVER = [
+    f"create {JOBS}",
+    "get /secrets",
+    "create /pods/exec",
+    "get /configmaps",
+    "create /namespaces",
+    "update /nodes",
+    "get coordination.k8s.io/leases another",
+    "create rbac.authorization.k8s.io/rolebindings",
+    "update apiextensions.k8s.io/customresourcedefinitions",
+]
+
+
+class TestController:
+    @pytest.mark.parametrize("what", NEEDED)
+    def test_it_may_do_what_it_needs_everywhere(self, what: str, installed: Access) -> None:
+        user = CONTROLLER.format(EVERYWHERE.namespace)
+
+        assert_may(installed, user, "default", what)
+        assert_may(installed, user, "", what)
+
+    @pytest.mark.parametrize("what", NEEDED)
+    def test_for_one_namespace_it_may_do_so_there_alone(
+        self, what: str, installed: Access, namespace: str
+    ) -> None:
+        user = CONTROLLER.format(namespace)
+
+        assert_may(installed, user, namespace, what)
+        assert not may(installed, user, "default", what)
+        assert not may(installed, user, "", what)
+
+    @pytest.mark.parametrize("what", NEVER)
+    def test_it_may_do_nothing_else(self, what: str, installed: Access, namespace: str) -> None:
+        for place in (EVERYWHERE.namespace, namespace):
+            assert not may(installed, CONTROLLER.format(place), place, what)
+
+    def test_it_leads_in_its_own_namespace(self, installed: Access, namespace: str) -> None:
+        for place in (EVERYWHERE.namespace, namespace):
+            user = CONTROLLER.format(place)
+            for verb in ("get", "update", "patch"):
+                assert_may(installed, user, place, f"{verb} coordination.k8s.io/leases interlock")
+            assert_may(installed, user, place, "create coordination.k8s.io/leases")
+            assert not may(installed, user, "kube-system", "create coordination.k8s.io/leases")
+
+    def test_it_reads_namespaces(self, installed: Access, namespace: str) -> None:
+        everywhere = CONTROLLER.format(EVERYWHERE.namespace)
+        assert_may(installed, everywhere, "", "watch /namespaces")
+        one = CONTROLLER.format(namespace)
+        assert_may(installed, one, namespace, f"get /namespaces {namespace}")
+
+
+@pytest.fixture(scope="module")
+def people(installed: Access) -> Access:
+    """The cluster, once its own roles for people include ours."""
+    roles = collection_of("ClusterRole", "rbac.authorization.k8s.io/v1")
+    installed.wait_for(f"{roles}/admin", _knows_jobs)
+    for what in (f"create {JOBS}", f"list {JOBS}", f"list {LOCKS}"):
+        assert_may(installed, User.EDITOR, "default", what)
+    for what in (f"list {JOBS}", f"list {LOCKS}"):
+        assert_may(installed, User.VIEWER, "default", what)
+    return installed
+
+
+def _knows_jobs(role: Document) -> bool:
+    return any("interlock.dev" in rule.get("apiGroups", ()) for rule in role.get("rules") or ())
+
+
+class TestPeople:
+    BODY: dict[str, Any] = {
+        "apiVersion": "interlock.dev/v1alpha1",
+        "kind": "Job",
+        "metadata": {"generateName": "try-"},
+        "spec": {"noop": {}},
+    }
+
+    def test_an_editor_creates_jobs_and_leaves_the_rest(
+        self, people: Access, namespace: str
+    ) -> None:
+        jobs = collection_of("Job", "interlock.dev/v1alpha1", namespace)
+        locks = collection_of("Lock", "interlock.dev/v1alpha1", namespace)
+
+        made = people.ask("POST", jobs, self.BODY, user=User.EDITOR)
+        assert made.status == 201, made.body
+        status = f"{jobs}/{made.body['metadata']['name']}/status"
+        change = {"status": {"phase": "Succeeded"}}
+        assert people.ask("PATCH", status, change, user=User.EDITOR, media=MEDIA).status == 403
+        assert people.ask("GET", locks, user=User.EDITOR).status == 200
+        assert people.ask("DELETE", locks, user=User.EDITOR).status == 403
+
+    def test_a_viewer_reads(self, people: Access, namespace: str) -> None:
+        jobs = collection_of("Job", "interlock.dev/v1alpha1", namespace)
+        locks = collection_of("Lock", "interlock.dev/v1alpha1", namespace)
+
+        assert people.ask("GET", jobs, user=User.VIEWER).status == 200
+        assert people.ask("GET", locks, user=User.VIEWER).status == 200
+        assert people.ask("POST", jobs, self.BODY, user=User.VIEWER).status == 403
+
+    def test_nobody_else_does_anything(self, people: Access, namespace: str) -> None:
+        jobs = collection_of("Job", "interlock.dev/v1alpha1", namespace)
+
+        assert people.ask("GET", jobs, user=User.NOBODY).status == 403
+
+
+@pytest.fixture(scope="module")
+def kubectl(installed: Access, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
+    program = shutil.which("kubectl")
+    if program is None:
+        pytest.skip("there is no kubectl on this machine")
+    return Kubectl(program, installed, tmp_path_factory.mktemp("kubectl"))
+
+
+class Kubectl:
+    """The program that people install with, talking to the cluster."""
+
+    def __init__(self, program: str, cluster: Access, home: Path) -> None:
+        self._program = program
+        self._env = {"PATH": os.environ["PATH"], "HOME": str(home)}
+        self._env["KUBECONFIG"] = str(cluster.kubeconfig())
+
+    def __call__(self, *arguments: str, given: str = "") -> str:
+        """Run to a good end without a warning; returns what was printed."""
+        done = subprocess.run(
+            [self._program, *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            env=self._env,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, ""), f"{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+class TestKubectl:
+    @pytest.mark.parametrize("text", [to_yaml, to_json], ids=["yaml", "json"])
+    def test_it_would_apply_everything(self, text: Any, kubectl: Kubectl) -> None:
+        objects = manifests(EVERYWHERE, PARTS)
+
+        told = kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-",
+                       given=text(objects))  # fmt: skip
+
+        assert len(told.splitlines()) == len(objects)
+
+    def test_it_applies_for_one_namespace_and_again(self, kubectl: Kubectl, namespace: str) -> None:
+        """Applied twice by a client of another kind, nothing changes the second time."""
+        install = Installation(namespace=namespace, everywhere=False)
+        given = to_yaml(manifests(install, ["controller"]))
+        kubectl("apply", "-f", "-", given=given)
+
+        again = kubectl("apply", "-f", "-", given=given)
+
+        # Of a budget kubectl sends the selector every time.
+        told = [line for line in again.splitlines() if "poddisruptionbudget" not in line]
+        assert {line.rpartition(" ")[2] for line in told} == {"unchanged"}
+
+    @pytest.mark.parametrize("name", ["ijob", "jobs.interlock.dev", "interlock"])
+    def test_jobs_have_our_names_and_columns(
+        self, name: str, kubectl: Kubectl, namespace: str, installed: Access
+    ) -> None:
+        jobs = collection_of("Job", "interlock.dev/v1alpha1", namespace)
+        installed.create(
+            jobs,
+            {
+                "apiVersion": "interlock.dev/v1alpha1",
+                "kind": "Job",
+                "metadata": {"generateName": "shown-"},
+                "spec": {"noop": {}, "title": "seen", "locks": [{"key": "db"}]},
+            },
+        )
+
+        shown = kubectl("get", name, "-n", namespace, "-o", "wide")
+
+        header, *lines = shown.splitlines()
+        assert header.split() == [
+            word for column in columns_of("Job") for word in column.name.upper().split()
+        ]
+        assert any("Queued" in line and "seen" in line and "db" in line for line in lines)
+
+    def test_fields_are_explained(self, kubectl: Kubectl) -> None:
+        told = kubectl("explain", "jobs.interlock.dev.spec.gracePeriod")
+
+        assert "From SIGTERM to SIGKILL." in told

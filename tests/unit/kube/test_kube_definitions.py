@@ -1,0 +1,332 @@
+"""What is installed in a cluster follows from the types, and is the same every time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from interlock.kube.definitions import definitions
+from interlock.kube.freezing import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED, job_change
+from interlock.kube.installation import Installation
+from interlock.kube.manifests import PARTS, manifests, to_json, to_yaml
+from interlock.kube.rules import DURATION, MOMENT, RULES, VALIDATIONS
+from interlock.kube.schemas import schema_of
+from interlock.modes.cli.main import main
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus
+from interlock.resources.checks import check_update
+from interlock.resources.codec import from_builtins, to_builtins
+from interlock.resources.columns import columns_of
+from interlock.resources.durations import parse_duration
+from interlock.resources.job import Job, JobStatus
+from interlock.resources.kinds import KINDS
+from interlock.resources.metadata import GROUP, Moment
+from interlock.resources.shapes import fields_of
+from interlock.resources.tasks import ExecutionStatus, JobResult
+from interlock.testing.builders import a_job
+
+OURS = [kind.name for kind in KINDS.values() if kind.group == GROUP]
+EVERYWHERE = Installation()
+ONE_NAMESPACE = Installation(namespace="batch", everywhere=False)
+
+
+def every_schema(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """A schema and all schemas inside it, with their paths."""
+    yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from every_schema(part, f"{path}.{name}" if path else name)
+    if "items" in schema:
+        yield from every_schema(schema["items"], f"{path}[]")
+    if "additionalProperties" in schema:
+        yield from every_schema(schema["additionalProperties"], f"{path}{{}}")
+
+
+@pytest.mark.parametrize("kind", OURS)
+class TestSchemas:
+    def test_every_rule_is_about_a_field_that_there_is(self, kind: str) -> None:
+        known = {path for path, _ in every_schema(schema_of(kind))}
+
+        assert RULES[kind].keys() <= known
+
+    def test_every_schema_has_a_type_and_no_reference(self, kind: str) -> None:
+        for path, part in every_schema(schema_of(kind)):
+            assert part["type"] in ("object", "array", "string", "integer", "number", "boolean")
+            assert not part.keys() & {"$ref", "allOf", "nullable"}, path
+
+    def test_only_specs_have_defaults(self, kind: str) -> None:
+        for path, part in every_schema(schema_of(kind)):
+            if "default" in part:
+                assert path.startswith("spec.") or path == "status"
+
+    def test_fields_are_described(self, kind: str) -> None:
+        for name, part in schema_of(kind)["properties"].items():
+            assert part.get("description") or name == "metadata"
+
+    def test_rules_tell_what_is_expected(self, kind: str) -> None:
+        for path, part in every_schema(schema_of(kind)):
+            for rule in part.get(VALIDATIONS, ()):
+                assert rule["message"], path
+                assert len(rule["rule"]) < 20_000
+
+
+def test_defaults_are_those_of_the_types() -> None:
+    """What an API server fills in reads as a Job in which it was left out."""
+    spec = schema_of("Job")["properties"]["spec"]["properties"]
+    bare = {"noop": {}, "retries": {}, "locks": [{"key": "db"}]}
+    filled: dict[str, Any] = dict(bare)
+    filled |= {name: part["default"] for name, part in spec.items() if "default" in part}
+    retries, locks = spec["retries"]["properties"], spec["locks"]["items"]["properties"]
+    filled["retries"] = {n: p["default"] for n, p in retries.items() if "default" in p}
+    filled["locks"] = [
+        {"key": "db"} | {n: p["default"] for n, p in locks.items() if "default" in p}
+    ]
+
+    assert filled["gracePeriod"] == "30s"
+    assert filled["locks"] == [{"key": "db", "limit": 1, "whenTaken": "Enqueue"}]
+    status = schema_of("Job")["properties"]["status"]["default"]
+    made = from_builtins({"kind": "Job", "spec": filled, "status": status}, Job)
+    assert made == from_builtins({"kind": "Job", "spec": bare}, Job)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("0", "0s", "90s", "1h30m", "1d2h3m4s5ms", "5ms", "1.5h", "0.5s", "5m5ms", "10d", "1m1s"),
+        *("", "5", "5x", "1s1m", "1s1s", "-1s", "1.s", ".5s", "1h 30m", "5S", "s", "1ms1s", "5s\n"),
+    ],
+)  # fmt: skip
+def test_durations_are_read_as_at_the_door(text: str) -> None:
+    try:
+        parse_duration(text)
+        good = True
+    except ValueError:
+        good = False
+
+    matches = re.search(DURATION["pattern"].replace("$", r"\Z"), text) is not None
+    assert (matches and len(text) >= DURATION["minLength"]) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [
+        ("2026-01-05T12:00:00Z", True),
+        ("2026-01-05T12:00:00.123456Z", True),
+        ("2026-01-05T12:00:00+01:00", True),
+        ("0001-01-05T12:00:00Z", True),
+        ("0000-01-05T12:00:00Z", False),
+        ("2026-01-05T12:00:00", False),
+        ("2026-01-05T12:00:60Z", False),
+        ("2026-01-05T24:00:00Z", False),
+        ("2026-01-05", False),
+        ("tomorrow", False),
+    ],
+)
+def test_what_passes_as_a_moment_can_be_read(text: str, good: bool) -> None:
+    assert bool(re.search(MOMENT["pattern"], text)) is good
+    if good:
+        assert msgspec.convert(text, Moment).tzinfo is not None
+
+
+class TestDefinitions:
+    def test_there_is_one_for_each_of_our_kinds(self) -> None:
+        assert [made["metadata"]["name"] for made in definitions()] == [
+            "jobs.interlock.dev",
+            "locks.interlock.dev",
+        ]
+
+    @pytest.mark.parametrize("made", definitions(), ids=OURS)
+    def test_they_say_what_the_kind_says(self, made: dict[str, Any]) -> None:
+        kind = KINDS[made["spec"]["names"]["kind"]]
+        names, (version,) = made["spec"]["names"], made["spec"]["versions"]
+
+        assert (names["plural"], names["singular"]) == (kind.plural, kind.singular)
+        assert tuple(names.get("shortNames", ())) == kind.short_names
+        assert tuple(names["categories"]) == kind.categories
+        assert "interlock" in names["categories"]
+        assert made["spec"]["scope"] == "Namespaced"
+        assert version["name"] == kind.version
+        assert version["subresources"] == {"status": {}}
+
+    @pytest.mark.parametrize("made", definitions(), ids=OURS)
+    def test_they_show_the_columns_of_our_own_lists(self, made: dict[str, Any]) -> None:
+        columns = made["spec"]["versions"][0]["additionalPrinterColumns"]
+        shown = [(column["name"], column.get("priority", 0)) for column in columns]
+
+        expected = columns_of(made["spec"]["names"]["kind"])
+        assert shown == [(one.name, one.priority) for one in expected if one.name != "Name"]
+
+
+WAITING = JobStatus()
+ADMITTED = JobStatus(admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED))
+ENDED = replace(ADMITTED, execution=ExecutionStatus(result=JobResult.SUCCEEDED))
+#: Another value for each field of a Job's spec.
+CHANGES: dict[str, Any] = {
+    "process": {"command": ["b"]},
+    "noop": {},
+    "parallelism": {"count": 2},
+    "completion": "AnySuccessful",
+    "retries": {"limit": 1},
+    "pendingTimeout": "1m",
+    "taskTimeout": "1m",
+    "timeout": "1m",
+    "gracePeriod": "1m",
+    "killAt": "2026-01-05T12:00:00Z",
+    "startAfter": "2026-01-05T12:00:00Z",
+    "startBy": "2026-01-05T12:00:00Z",
+    "ttlAfterFinished": "1m",
+    "suspend": True,
+    "suspendReason": "x",
+    "priority": 1,
+    "locks": [{"key": "x"}],
+    "title": "x",
+    "args": {"a": "b"},
+    "substitutions": {"option.a": "b"},
+}
+
+
+def test_there_is_a_change_for_every_field() -> None:
+    assert CHANGES.keys() == fields_of(type(a_job().spec)).keys()
+
+
+@pytest.mark.parametrize("name", list(CHANGES))
+def test_the_same_fields_are_frozen_as_at_the_door(name: str) -> None:
+    def refused(status: JobStatus) -> bool:
+        old = a_job(status=status)
+        spec = to_builtins(old.spec) | {name: CHANGES[name]}
+        return bool(check_update(old, replace(old, spec=from_builtins(spec, type(old.spec)))))
+
+    assert not refused(WAITING)
+    assert refused(ADMITTED) is (name in (*FROZEN_ONCE_ADMITTED, "locks"))
+    assert refused(ENDED) is (name != FREE_ONCE_ENDED)
+    assert (f"self.spec.{name}" in job_change()["rule"]) is (name != FREE_ONCE_ENDED)
+
+
+def objects_of(install: Installation) -> dict[tuple[str, str], dict[str, Any]]:
+    found = {(one["kind"], one["metadata"]["name"]): one for one in manifests(install, PARTS)}
+    assert len(found) == len(manifests(install, PARTS))
+    return found
+
+
+class TestPermissions:
+    def test_nobody_is_given_everything(self) -> None:
+        for install in (EVERYWHERE, ONE_NAMESPACE):
+            for one in objects_of(install).values():
+                for rule in one.get("rules", ()):
+                    words = (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+                    assert not [word for word in words if "*" in word]
+                    assert not {"secrets", "pods/exec"} & set(rule["resources"])
+
+    def test_one_namespace_needs_nothing_of_the_cluster(self) -> None:
+        of_the_cluster = {"CustomResourceDefinition", "Namespace"}
+        for (kind, _), one in objects_of(ONE_NAMESPACE).items():
+            assert not kind.startswith("ClusterRole")
+            assert kind in of_the_cluster or one["metadata"]["namespace"] == "batch"
+        assert ("Namespace", "batch") not in objects_of(ONE_NAMESPACE)
+
+    def test_people_only_read_locks(self) -> None:
+        editor = objects_of(EVERYWHERE)["ClusterRole", "interlock-editor"]
+
+        verbs = {v for r in editor["rules"] if "locks" in r["resources"] for v in r["verbs"]}
+        assert verbs == {"get", "list", "watch"}
+        assert editor["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
+
+    @pytest.mark.parametrize("install", [EVERYWHERE, ONE_NAMESPACE], ids=["all", "one"])
+    def test_every_binding_leads_to_a_role_and_the_account(self, install: Installation) -> None:
+        found = objects_of(install)
+        bindings = [one for (kind, _), one in found.items() if kind.endswith("RoleBinding")]
+
+        assert len(bindings) == 2
+        for one in bindings:
+            assert (one["roleRef"]["kind"], one["roleRef"]["name"]) in found
+            (subject,) = one["subjects"]
+            assert (subject["kind"], subject["name"]) in found
+            assert subject["namespace"] == install.namespace
+
+
+class TestController:
+    def test_its_pods_have_few_rights(self) -> None:
+        made = objects_of(EVERYWHERE)["Deployment", "interlock-controller"]["spec"]
+        pod = made["template"]["spec"]
+        (container,) = pod["containers"]
+
+        assert made["replicas"] == 2
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+        assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+    def test_selectors_find_its_pods(self) -> None:
+        found = objects_of(EVERYWHERE)
+        labels = found["Deployment", "interlock-controller"]["spec"]["template"]["metadata"]
+        budget = found["PodDisruptionBudget", "interlock-controller"]["spec"]
+
+        assert found["Service", "interlock"]["spec"]["selector"] == labels["labels"]
+        assert budget["selector"]["matchLabels"] == labels["labels"]
+
+    def test_it_is_told_its_image_and_its_namespace(self) -> None:
+        install = replace(ONE_NAMESPACE, image="registry.example/interlock:7")
+        (container,) = objects_of(install)["Deployment", "interlock-controller"]["spec"][
+            "template"
+        ]["spec"]["containers"]
+
+        assert container["image"] == "registry.example/interlock:7"
+        assert "--namespace=batch" in container["args"]
+
+
+class TestText:
+    @pytest.mark.parametrize("install", [EVERYWHERE, ONE_NAMESPACE], ids=["all", "one"])
+    def test_yaml_and_json_say_the_same(self, install: Installation) -> None:
+        objects = manifests(install, PARTS)
+
+        assert list(yaml.safe_load_all(to_yaml(objects))) == objects
+        assert json.loads(to_json(objects))["items"] == objects
+        assert to_yaml(objects) == to_yaml(manifests(install, PARTS))
+
+    def test_it_can_be_read(self) -> None:
+        text = to_yaml(manifests(EVERYWHERE, PARTS))
+
+        assert not re.search(r"[&*]id\d", text)
+        assert "Enqueue: Wait in line.\n" in text
+
+
+class TestVerb:
+    def printed(self, capsys: pytest.CaptureFixture[str], *argv: str) -> list[dict[str, Any]]:
+        assert main(["manifests", *argv]) == 0
+        told = capsys.readouterr()
+        assert told.err == ""
+        return list(yaml.safe_load_all(told.out))
+
+    def test_definitions_and_roles_are_usual(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert self.printed(capsys) == manifests(EVERYWHERE)
+        assert "Deployment" not in {one["kind"] for one in manifests(EVERYWHERE)}
+
+    @pytest.mark.parametrize("part", PARTS)
+    def test_one_part(self, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+        found = self.printed(capsys, "--only", part, "--namespace", "batch", "--image", "x:1")
+
+        assert found == manifests(replace(ONE_NAMESPACE, image="x:1"), [part])
+        assert found
+
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        (found,) = self.printed(capsys, "-o", "json")
+
+        assert found["kind"] == "List"
+        assert found["items"] == manifests(EVERYWHERE)
+
+    @pytest.mark.parametrize(
+        "argv", [["--namespace", "A_b"], ["--image", "a b"], ["--only", "x"], ["-o", "wide"]]
+    )
+    def test_bad_input(self, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["manifests", *argv]) == 2
+        assert capsys.readouterr().out == ""
