@@ -14,6 +14,7 @@ object, versions are only compared, and events may be merged or repeated.
 from interlock.testing.store_contract.creating import CreatingContract
 from interlock.testing.store_contract.deleting import DeletingContract
 from interlock.testing.store_contract.journal import JournalContract
+from interlock.testing.store_contract.leases import LeaseContract
 from interlock.testing.store_contract.listing import ListingContract
 from interlock.testing.store_contract.namespaces import NamespaceContract
 from interlock.testing.store_contract.racing import RacingContract
@@ -30,6 +31,7 @@ class StoreContract(
     ListingContract,
     WatchingContract,
     NamespaceContract,
+    LeaseContract,
     RacingContract,
 ):
     """Everything a store promises."""

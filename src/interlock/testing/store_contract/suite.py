@@ -23,7 +23,11 @@ S = TypeVar("S", bound="StoreSuite")
 
 
 class StoreSuite:
-    """Base of the suites."""
+    """Base of the suites. A backend says here where it may differ, and nowhere else."""
+
+    #: Whether defaults are stored with the first change and not with the creation, so that the
+    #: first change of nothing makes a version. API servers do that with what they fill in.
+    fills_in_late = False
 
     @abstractmethod
     def open_store(self) -> AbstractAsyncContextManager[Store]:
@@ -35,6 +39,13 @@ class StoreSuite:
         async with asyncio.timeout(PATIENCE_S), self.open_store() as store:
             made = await store.create(Namespace(metadata=Metadata(generate_name="contract-")))
             await test(store, made.metadata.name)
+
+    async def create_filled_in(self, store: Store, namespace: str) -> Job:
+        """A Job in which everything that the backend fills in is stored."""
+        made = await store.create(new_job(namespace))
+        if self.fills_in_late:
+            made = await store.update(with_metadata(made, labels={"filled": "in"}))
+        return made
 
 
 def on_store(test: Callable[[S, Store, str], Awaitable[None]]) -> Callable[[S], None]:

@@ -104,7 +104,7 @@ class UpdatingContract(StoreSuite):
 
     @on_store
     async def test_changing_nothing_makes_no_version(self, store: Store, namespace: str) -> None:
-        made = await store.create(new_job(namespace))
+        made = await self.create_filled_in(store, namespace)
 
         assert (await store.update(made)).version == made.version
         assert (await store.update_status(made)).version == made.version

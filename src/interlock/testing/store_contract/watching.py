@@ -100,7 +100,7 @@ class WatchingContract(StoreSuite):
     @on_store
     async def test_a_change_of_nothing_is_no_event(self, store: Store, namespace: str) -> None:
         chosen = Selection(namespace=namespace)
-        made = await store.create(new_job(namespace))
+        made = await self.create_filled_in(store, namespace)
         since = (await store.list("Job", chosen)).version
         await store.update(made)
         await store.update_status(made)

@@ -1,0 +1,34 @@
+"""Closing a client leaves no socket open, whatever was under way."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+from kube_fakes import a_client, run, serving, streams
+
+from interlock.kube.client import Call, Client
+from interlock.resources.metadata import Key
+
+CALL = Call(method="GET", path="/x", key=Key("Job", "", ""))
+
+
+def test_streams_and_cancelled_requests_leave_nothing() -> None:
+    async def begin(client: Client) -> None:
+        stream = await client.stream(CALL, silent_s=60.0)
+        await stream.read()
+        stream.close()
+
+    async def check() -> None:
+        async with serving(streams(b"x", then="silent")) as server:
+            async with a_client(server.url) as client:
+                await begin(client)
+                sending = asyncio.create_task(client.send(CALL))
+                while len(server.requests) < 2:
+                    await asyncio.sleep(0.01)
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+            assert client.open_sockets == 0
+
+    run(check)
+    gc.collect()
