@@ -6,10 +6,12 @@ import http.client
 import json
 import select
 import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -22,6 +24,8 @@ from interlock.testing.serving import PATIENCE_S
 Document = dict[str, Any]
 
 _AGAIN_S = 0.1
+#: So often a request is sent that is answered with "not yet".
+_NOT_YET = 60
 
 
 class User(StrEnum):
@@ -82,7 +86,26 @@ class Access(Struct, frozen=True):
         user: User = User.ADMIN,
         media: str = "application/json",
     ) -> Answer:
-        """Send one request and return the answer, whatever it is."""
+        """Send a request and return the answer, whatever it is, unless it is "not yet".
+
+        A kind that was just installed is answered with 429 until its storage is there: the server
+        did nothing, and says when to ask again.
+        """
+        for _ in range(_NOT_YET):
+            answer = self._ask(method, path, body, user, media)
+            if answer.status != HTTPStatus.TOO_MANY_REQUESTS:
+                break
+            threading.Event().wait(float(answer.headers.get("Retry-After", "1")))
+        return answer
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        user: User,
+        media: str,
+    ) -> Answer:
         with self._connected(user) as (connection, headers):
             sent = None if body is None else json.dumps(body)
             connection.request(method, path, sent, {**headers, "Content-Type": media})
