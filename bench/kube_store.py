@@ -15,6 +15,7 @@ import json
 import multiprocessing
 import tempfile
 import time
+from collections.abc import Awaitable, Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
@@ -130,6 +131,12 @@ def _a_job(namespace: str, name: str) -> Job:
     )
 
 
+async def _each(one: Callable[[int], Awaitable[None]], numbers: Iterator[int]) -> None:
+    """Do it for number after number; those that share the numbers share the work."""
+    for number in numbers:
+        await one(number)
+
+
 async def _rates(cluster: Cluster, objects: int, at_once: int) -> None:
     async with store_on(cluster.access) as store:
         made = await store.create(Namespace(metadata=Metadata(generate_name="bench-")))
@@ -158,12 +165,8 @@ async def _rates(cluster: Cluster, objects: int, at_once: int) -> None:
         ):
             numbers = iter(range(objects))
 
-            async def work(one: object = one, numbers: object = numbers) -> None:
-                for number in numbers:  # type: ignore[attr-defined]
-                    await one(number)  # type: ignore[operator]
-
             cpu, began = time.process_time(), time.perf_counter()
-            await asyncio.gather(*(work() for _ in range(at_once)))
+            await asyncio.gather(*(_each(one, numbers) for _ in range(at_once)))
             took_s = time.perf_counter() - began
             used = (time.process_time() - cpu) / objects * 1e6
             print(f"{name:22} {objects / took_s:7.0f}/s  {used:6.0f} µs CPU of ours each")

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -138,9 +139,9 @@ def show_writes(rounds: int) -> None:
     for writers in WRITES:
         found = medians(
             {
-                "store": lambda n=writers: through_the_store(n),  # type: ignore[misc]
-                "bare": lambda n=writers: bare(n, _append),  # type: ignore[misc]
-                "compared": lambda n=writers: bare(n, _compare_and_set),  # type: ignore[misc]
+                "store": partial(through_the_store, writers),
+                "bare": partial(bare, writers, _append),
+                "compared": partial(bare, writers, _compare_and_set),
             },
             rounds,
         )

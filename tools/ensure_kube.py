@@ -1,16 +1,18 @@
 """Find the programs of a Kubernetes control plane, or build them; prints their folder last.
 
 They come from KUBEBUILDER_ASSETS, from the PATH, or from a cache outside of the tree, if all five
-are there in versions that fit. Otherwise they are built once, from the sources that the Go
-module in tools/kube names, and kept in the cache.
+are there in versions that fit. Otherwise they are built once and kept in the cache. The Go module
+they are built from is written there too: Go completes it with the versions and checksums of all
+that is fetched, and the digest of the whole has to be the one below.
 
-    python tools/ensure_kube.py                  find or build
-    python tools/ensure_kube.py --write-module   write tools/kube anew after a change of versions
+    python tools/ensure_kube.py            find or build
+    python tools/ensure_kube.py --digest   the digest for the versions named here, after a change
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -21,7 +23,8 @@ from pathlib import Path
 
 from interlock.testing.kube.binaries import VERSIONS, cache, candidates, inspect
 
-MODULE = Path(__file__).resolve().parent / "kube"
+#: The digest of go.mod and go.sum as Go completes them for the versions named here.
+DIGEST = "9fa56b7560aaa26925343ac51c088ec077f66a4ecf093c9ad8141938c20e4c71"
 KUBERNETES = VERSIONS["kube-apiserver"]
 #: Where each program's source is.
 PACKAGES = {
@@ -78,6 +81,7 @@ def _build_once() -> Path:
         # Another run may have built them while this one waited.
         if not place.exists():
             _check_go()
+            _check_module()
             _build(place)
     return place
 
@@ -143,8 +147,13 @@ def _link_flags() -> str:
     return " ".join(["-s", "-w", *named])
 
 
-def write_module() -> None:
-    """Write go.mod for the pinned versions, and let Go complete it and go.sum.
+def module() -> Path:
+    """Where the Go module is that the programs are built from."""
+    return cache().with_name(f"{cache().name}.module")
+
+
+def write_module() -> str:
+    """Write go.mod for the pinned versions, let Go complete it and go.sum; returns their digest.
 
     Kubernetes publishes its libraries as modules of their own, but its go.mod looks for them in
     its own tree: each is pointed to the published one.
@@ -155,15 +164,25 @@ def write_module() -> None:
     lines += ["tool (", *(f"\t{package}" for package in PACKAGES.values()), ")", ""]
     lines += ["require (", *(f"\t{name} v{version}" for name, version in MODULES.items()), ")", ""]
     lines += ["replace (", *(f"\t{name} => {name} v{staged}" for name in libraries), ")", ""]
-    (MODULE / "go.mod").write_text("\n".join(lines), "utf-8")
-    (MODULE / "go.sum").unlink(missing_ok=True)
+    (module() / "go.mod").write_text("\n".join(lines), "utf-8")
+    (module() / "go.sum").unlink(missing_ok=True)
+    _say("finding all that they are made of")
     tidied = _go("mod", "tidy")
     if tidied.returncode != 0:
         raise BuildError(tidied.stderr)
+    written = b"".join((module() / name).read_bytes() for name in ("go.mod", "go.sum"))
+    return hashlib.sha256(written).hexdigest()
+
+
+def _check_module() -> None:
+    """Build from nothing but what was pinned."""
+    found = write_module()
+    if found != DIGEST:
+        raise BuildError(f"the sources are not those that were pinned: {found}, not {DIGEST}")
 
 
 def _published_module() -> str:
-    (MODULE / "go.mod").write_text("module interlock.dev/tools/kube\n", "utf-8")
+    (module() / "go.mod").write_text("module interlock.dev/tools/kube\n", "utf-8")
     asked = _go("mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}")
     named = re.search(r'"GoMod": "(.*)"', asked.stdout)
     if named is None:
@@ -178,10 +197,11 @@ def _go(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def _start_go(*arguments: str, stderr: int = subprocess.STDOUT) -> subprocess.Popen[str]:
+    module().mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "CGO_ENABLED": "0"}
     return subprocess.Popen(
         ["go", *arguments],
-        cwd=MODULE,
+        cwd=module(),
         env=environment,
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -196,8 +216,9 @@ def _say(line: str) -> None:
 def main(arguments: list[str]) -> None:
     """Do what the command line asks for."""
     try:
-        if arguments == ["--write-module"]:
-            write_module()
+        if arguments == ["--digest"]:
+            _check_go()
+            _say(write_module())
         else:
             _say(str(ensure()))
     except BuildError as failure:

@@ -62,14 +62,14 @@ def follow(page: Path, place: Path) -> None:
         AssertionError: Something is not as the page says.
     """
     text = page.read_text("utf-8")
-    with PageRunner(place, kubectl=_kubectl(text)) as reader:
+    with PageRunner(place, kubectl=kubectl_for(text)) as reader:
         for block in blocks_of(text):
             told = reader.run(block)
             for words in block.expected:
                 assert words in told, f"line {block.line}: expected {words!r} in\n{told}"
 
 
-def _kubectl(text: str) -> Path | None:
+def kubectl_for(text: str) -> Path | None:
     """kubectl, for a page that uses it."""
     if not re.search(r"^\$ .*\bkubectl\b", text, re.MULTILINE):
         return None

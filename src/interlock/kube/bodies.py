@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +26,17 @@ _EMPTY_STATUS: dict[str, Any] = {
 }
 
 
+@runtime_checkable
+class _Whole(Protocol):
+    """A resource with a spec and a status, as all kinds that are stored have them."""
+
+    @property
+    def spec(self) -> Any: ...
+
+    @property
+    def status(self) -> Any: ...
+
+
 class _Kind(Struct):
     kind: str = ""
 
@@ -36,15 +47,7 @@ _KIND = msgspec.json.Decoder(_Kind)
 def to_create(resource: Resource) -> bytes:
     """A new resource; what the system fills in is left to it."""
     given = resource.metadata
-    metadata = Metadata(
-        name=given.name,
-        generate_name=given.generate_name,
-        namespace=given.namespace,
-        labels=given.labels,
-        annotations=given.annotations,
-        finalizers=given.finalizers,
-        owner_references=given.owner_references,
-    )
+    metadata = _said(given, generate_name=given.generate_name)
     if KINDS[resource.kind].group != GROUP:
         return encode(_plain(resource, metadata))
     return encode(replace(resource, metadata=metadata, status=_EMPTY_STATUS[resource.kind]))
@@ -53,16 +56,7 @@ def to_create(resource: Resource) -> bytes:
 def to_update(resource: Resource) -> bytes:
     """One of our resources with another spec or other metadata."""
     given = resource.metadata
-    metadata = Metadata(
-        name=given.name,
-        namespace=given.namespace,
-        uid=given.uid,
-        resource_version=given.resource_version,
-        labels=given.labels,
-        annotations=given.annotations,
-        finalizers=given.finalizers,
-        owner_references=given.owner_references,
-    )
+    metadata = _said(given, uid=given.uid, resource_version=given.resource_version)
     return encode(replace(resource, metadata=metadata, status=_EMPTY_STATUS[resource.kind]))
 
 
@@ -121,6 +115,23 @@ def is_resource(data: bytes, kind: str) -> bool:
         return False
 
 
+def _said(
+    given: Metadata, *, generate_name: str = "", uid: str = "", resource_version: str = ""
+) -> Metadata:
+    """What a caller may say of any resource, and more that belongs to this write."""
+    return Metadata(
+        name=given.name,
+        namespace=given.namespace,
+        labels=given.labels,
+        annotations=given.annotations,
+        finalizers=given.finalizers,
+        owner_references=given.owner_references,
+        generate_name=generate_name,
+        uid=uid,
+        resource_version=resource_version,
+    )
+
+
 def _plain(resource: Resource, metadata: Metadata) -> dict[str, Any]:
     body = {"apiVersion": resource.api_version, "kind": resource.kind}
     spec = {name: value for name, value in _spec(resource).items() if value is not None}
@@ -142,12 +153,14 @@ def _writable(resource: Resource) -> dict[str, Any]:
 
 def _spec(resource: Resource) -> dict[str, Any]:
     """Every field of the spec, with None for what is empty: the server refuses empty names."""
-    spec = resource.spec  # type: ignore[attr-defined]
+    assert isinstance(resource, _Whole)
+    spec = resource.spec
     return {f.encode_name: _value(getattr(spec, f.name)) for f in fields(type(spec))}
 
 
 def _status(resource: Resource) -> Any:
-    return to_builtins(resource.status)  # type: ignore[attr-defined]
+    assert isinstance(resource, _Whole)
+    return to_builtins(resource.status)
 
 
 def _value(value: Any) -> Any:

@@ -43,12 +43,19 @@ class Streams:
         """Answer with Server-Sent Events until the client or the server goes."""
         since, selection = await self._start(request.query, request.headers.get(b"last-event-id"))
         self._open += 1
+        begun = False
         try:
             async with self._store.watch("Job", selection, since=since) as batches:
+                begun = True
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
                 await _send_part(send, f"id: {since}\nevent: sync\ndata: {{}}\n\n".encode())
                 parts = self._parts(batches, self._as_sse)
                 await self._pump(parts, lambda part: _send_part(send, part), request.gone())
+        except ExpiredError:
+            if not begun:
+                raise
+            # Too slow: told so, and let go. It lists again, or resumes from its last version.
+            await _send_part(send, b"event: expired\ndata: {}\n\n")
         finally:
             self._open -= 1
         await send({"type": "http.response.body", "body": b""})
@@ -109,13 +116,10 @@ class Streams:
         batches: AsyncIterator[Sequence[Event]],
         form: Callable[[Event], bytes],
     ) -> AsyncIterator[bytes]:
-        try:
-            async for batch in batches:
-                part = b"".join(form(event) for event in batch)
-                if part:
-                    yield part
-        except ExpiredError:
-            yield b"event: expired\ndata: {}\n\n" if form == self._as_sse else b""
+        async for batch in batches:
+            part = b"".join(form(event) for event in batch)
+            if part:
+                yield part
 
     async def _pump(
         self,

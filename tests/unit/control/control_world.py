@@ -29,7 +29,8 @@ from interlock.control.queue import Item, WorkQueue
 from interlock.control.reconciler import Change, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import Listener, TaskStop
-from interlock.resources.actions import Decision
+from interlock.resources.actions import Decision, RecordAdmission
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
@@ -44,6 +45,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
 
 KEPT = ("Job", "Lock", "Namespace", "Lease")
+ADMITTED = AdmissionStatus(phase=AdmissionPhase.ADMITTED, admitted_at=T0)
 
 
 class TroubledStore(MemoryStore):
@@ -259,6 +261,17 @@ class World:
             self.events.create_task(informer.run())
             await informer.synced.wait()
 
+    async def inform_and_report(self, loop: Loop) -> None:
+        """Start the loop, with caches that follow the store and reports that follow the runtime."""
+        self.events.create_task(self.reports.run())
+        await self.inform(loop)
+        await self.reports.synced.wait()
+
+    def show(self, loop: Loop, job: Job) -> None:
+        """Let the loop know the Job as it is here, whatever the store holds, and look at it."""
+        self.caches["Job"].note(job)
+        loop.wake("room", job.key)
+
     async def create_job(self, name: str = "job", **more: Any) -> Job:
         """A Job in the store, as a client would make it."""
         return await self.store.create(a_job(name, **more))
@@ -279,3 +292,40 @@ class World:
 def item(name: str = "a", room: str = "room") -> Item:
     """A Job's key in a room."""
     return Item(room, Key("Job", "default", name))
+
+
+def cached(world: World, key: Key) -> Job | None:
+    """The Job as the loop's rooms see it."""
+    job: Job | None = world.caches["Job"].get(key)
+    return job
+
+
+def admits(world: World) -> Callable[[Key], Decision]:
+    """Admit every Job that waits."""
+
+    def look(key: Key) -> Decision:
+        job = cached(world, key)
+        if job is None or job.status.admission.phase is not AdmissionPhase.WAITING:
+            return Decision()
+        return Decision((RecordAdmission(job, ADMITTED),), reason="room enough")
+
+    return look
+
+
+async def stored(world: World, name: str = "job") -> Job:
+    """The Job as the store holds it."""
+    job = await world.store.get(Key("Job", "default", name))
+    assert isinstance(job, Job)
+    return job
+
+
+def is_admitted(job: Job) -> bool:
+    """Whether the Job may start."""
+    return job.status.admission.phase is AdmissionPhase.ADMITTED
+
+
+def admitting() -> tuple[World, Script, Loop]:
+    """A world, a room in it that admits every Job that waits, and a loop with this room."""
+    world = World()
+    room = Script(admits(world))
+    return world, room, world.loop(room)

@@ -6,16 +6,38 @@ import sys
 from typing import Any
 
 from interlock.modes.cli.errors import OK, AnswerError
+from interlock.modes.cli.flags import add_namespace, add_output, seconds
 from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.main import tell
+from interlock.modes.cli.moments import server_now, write_moment
 from interlock.modes.cli.outcomes import has_ended, phase_of
 from interlock.modes.cli.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Callable
 
 Job = dict[str, Any]
+
+
+def add_ending(parser: ArgumentParser) -> None:
+    """What can be typed to a verb that ends Jobs."""
+    parser.add_argument("names", metavar="JOB", nargs="+", help="a Job's name")
+    parser.add_argument("--wait", action="store_true", help="stay until they ended")
+    parser.add_argument("--timeout", metavar="TIME", type=seconds, help="stay at most this long")
+    add_namespace(parser)
+    add_output(parser, "json")
+
+
+def end(session: Session, args: Any, word: str, **more: str) -> int:
+    """Have the named Jobs end from now on, with more that their spec says about it."""
+    return steer(
+        session,
+        args,
+        word,
+        lambda: {"spec": {"killAt": write_moment(server_now(session.api)), **more}},
+    )
 
 
 def steer(session: Session, args: Any, word: str, change: Callable[[], dict[str, Any]]) -> int:
