@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,27 @@ def test_killing_the_server_neither_kills_nor_doubles_nor_loses_a_task(
         (ended,) = jobs[f"job-{i}"]["status"]["execution"]["ended"]
         assert ended["exitCode"] == i % 7
         assert (marks / f"job-{i}").read_text() == "ran\n"
+
+
+def test_a_server_that_was_paused_stays_the_only_one(server: Server, tmp_path: Path) -> None:
+    """Nobody else gets at its data while it is paused, and it goes on as if nothing had been."""
+    client = Client(server.url)
+    marks, gate = tmp_path / "marks", Gate(tmp_path)
+    script = 'echo ran >> "$2"; read line < "$1"; exit 3'
+    client.create("once", process=shell(script, gate.path, marks))
+    client.phase("once", "Running")
+
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(AssertionError, match="is in use by process"):
+            Server(server.data, cwd=tmp_path).start()
+        gate.open()
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    job = client.phase("once", *ENDS)
+
+    (ended,) = job["status"]["execution"]["ended"]
+    assert (ended["exitCode"], marks.read_text()) == (3, "ran\n")
 
 
 def test_a_lock_is_handed_on_in_order_with_rising_tokens(server: Server, tmp_path: Path) -> None:

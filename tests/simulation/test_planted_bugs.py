@@ -379,6 +379,18 @@ def the_machine_forgets_what_it_forgot(patch: Patch) -> None:
     patch.setattr(Machine, "was_forgotten", lambda *_: False)
 
 
+def unheard_of_is_taken_for_gone(patch: Patch) -> None:
+    def strays_of(self: Any, key: Key, job: Job | None) -> tuple[Any, ...]:
+        uids = [uid for uid in self._strays[key] if job is None or job.metadata.uid != uid]
+        return tuple(report for uid in uids for report in self._reports.of(uid).values())
+
+    patch.setattr(execution_room.ExecutionReconciler, "_strays_of", strays_of)
+
+
+def bad_definitions_are_let_in(patch: Patch) -> None:
+    patch.setattr(import_module("interlock.admission.decide"), "problems_of_spec", lambda _: ())
+
+
 # The loop and the store
 
 
@@ -459,6 +471,8 @@ BUGS: list[tuple[Plant, type[World], str]] = [
     (done_tasks_are_tried_again, World, "RecordedFirst"),
     (every_attempt_is_kept, World, "StatusBounded"),
     (the_machine_forgets_what_it_forgot, RivalWorld, "RecordedFirst"),
+    (unheard_of_is_taken_for_gone, RivalWorld, "StopsForCause"),
+    (bad_definitions_are_let_in, World, "Settles"),
     (versions_are_not_compared, RivalWorld, "NeverTwice"),
     (specs_are_touched, World, "NeverLost"),
     (moments_are_forgotten, World, "Settles"),

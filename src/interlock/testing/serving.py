@@ -64,6 +64,7 @@ class Server:
         self._read = b""
         while b"ready in" not in self._read:
             if not self._read_some():
+                self.wait()
                 raise AssertionError(f"the server did not start:\n{self.output}")
         self.url = next(word for word in self.output.split() if word.startswith("http"))
         return self
