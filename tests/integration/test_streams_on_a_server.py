@@ -105,6 +105,18 @@ def test_lists_jobs_by_id_and_by_name(server: Server) -> None:
     assert client.ask("GET", "/jobs/default/nobody")[0] == 404
 
 
+def test_a_log_that_is_not_there_is_not_an_empty_one(server: Server) -> None:
+    client = Client(server.url)
+    client.create("writes", process={"command": ["echo", "hello"]})
+    client.phase("writes", "Succeeded")
+
+    assert client.ask("GET", "/jobs/default/writes/log") == (200, "hello\n")
+    assert client.ask("GET", "/jobs/default/writes/log?attempt=0&tail=1") == (200, "hello\n")
+    for query in ("attempt=9", "task=1", "task=1&attempt=0"):
+        assert client.ask("GET", f"/jobs/default/writes/log?{query}")[0] == 404
+    assert client.ask("GET", "/jobs/default/writes/log?since=now")[0] == 400
+
+
 def test_a_backup_can_be_asked_for(server: Server, tmp_path: Path) -> None:
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     connection.request("POST", "/admin/backup")

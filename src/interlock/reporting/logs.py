@@ -73,9 +73,14 @@ async def serve_log(logs: Logs, job: Job, request: Request, send: Send) -> None:
     """Answer with the log; a follower is let go when the attempt is over, or when it leaves."""
     asked = read_query(request.query)
     uid = job.metadata.uid
-    attempt = asked.attempt if asked.attempt is not None else logs.newest_attempt(uid, asked.task)
+    newest = logs.newest_attempt(uid, asked.task)
+    attempt = asked.attempt if asked.attempt is not None else newest
     if attempt is None:
         raise RefusedError(404, _no_log(job, asked.task))
+    if (newest is None or attempt > newest) and not _is_active(job, asked.task, attempt):
+        raise RefusedError(
+            404, f"task {asked.task} of job/{job.metadata.name} has no attempt {attempt}"
+        )
     parts = logs.read(
         uid, asked.task, attempt, since=asked.since, tail=asked.tail, follow=asked.follow
     )
@@ -90,6 +95,12 @@ async def serve_log(logs: Logs, job: Job, request: Request, send: Send) -> None:
     finally:
         gone.cancel()
         reading.cancel()
+
+
+def _is_active(job: Job, task: int, attempt: int) -> bool:
+    """Whether an attempt is on record that may not have written anything yet."""
+    active = job.status.execution.active
+    return any((one.index, one.attempt) == (task, attempt) for one in active)
 
 
 async def _send_parts(parts: AsyncIterator[bytes], send: Send) -> None:
