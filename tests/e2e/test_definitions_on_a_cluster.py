@@ -12,6 +12,7 @@ import pytest
 import yaml
 from installing import DRY_RUN, collection_of, condition_of, install_definitions, warnings_of
 
+from interlock.execution.orders import order_of
 from interlock.kube.definitions import definitions
 from interlock.resources.checks import check_update
 from interlock.resources.codec import encode, from_builtins
@@ -19,6 +20,7 @@ from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.kinds import decode
 from interlock.resources.lock import lock_name
+from interlock.resources.pod_fields import BATCH_JOB_FIELDS, CONTAINER_FIELDS, POD_FIELDS
 from interlock.resources.validation import read_resource
 from interlock.testing.kube.access import Access, Answer
 
@@ -28,7 +30,12 @@ CHECKS = runpy.run_path(str(ROOT / "tests/unit/resources/test_resources_checks.p
 CHANGES: dict[str, Any] = runpy.run_path(
     str(ROOT / "tests/unit/kube/test_kube_definitions.py")
 )["CHANGES"]  # fmt: skip
+PODS: dict[str, Any] = runpy.run_path(
+    str(ROOT / "tests/unit/resources/test_resources_pod_checks.py")
+)  # fmt: skip
 MOMENT = "2026-01-05T12:00:00Z"
+#: What a Job can run; every Job needs one of them.
+WORK = {"process", "pod", "batchJob", "noop"}
 
 
 def rows_of(test: str) -> list[Any]:
@@ -38,7 +45,7 @@ def rows_of(test: str) -> list[Any]:
 
 
 def a_body(spec: dict[str, Any], metadata: dict[str, Any] | None = None) -> dict[str, Any]:
-    if "noop" not in spec and "process" not in spec:
+    if not spec.keys() & WORK:
         spec = {"process": {"command": ["true"]}} | spec
     return {
         "apiVersion": "interlock.dev/v1alpha1",
@@ -54,6 +61,7 @@ def process(**more: Any) -> dict[str, Any]:
 
 GOOD: list[dict[str, Any]] = [
     *(a_body(spec) for spec in CHECKS["GOOD"]),
+    *(a_body(spec) for spec in PODS["GOOD"]),
     *(a_body(spec) for spec in rows_of("test_known_variables")),
     *(a_body({}, metadata) for metadata, path in rows_of("test_metadata") if path is None),
     *(
@@ -75,7 +83,7 @@ GOOD: list[dict[str, Any]] = [
     ),
     *(
         document
-        for path in sorted((ROOT / "examples").glob("*.yaml"))
+        for path in sorted((ROOT / "examples").rglob("*.yaml"))
         for document in yaml.safe_load_all(path.read_text("utf-8"))
         if document["kind"] == "Job"
     ),
@@ -83,6 +91,7 @@ GOOD: list[dict[str, Any]] = [
 
 BAD: list[dict[str, Any]] = [
     *(a_body(spec) for _, spec in CHECKS["BAD"]),
+    *(a_body(spec) for _, spec in PODS["BAD"]),
     # A version is of no account to an API server when something is created.
     *(
         a_body({}, metadata)
@@ -146,6 +155,7 @@ BEYOND_DEFINITIONS: list[tuple[str, dict[str, Any]]] = [
         ("which variables there are depends on other fields, for each name in each text", body)
         for body in (a_body(spec) for spec, _ in rows_of("test_unknown_variables"))
     ),
+    *((reason, a_body(spec)) for reason, _, spec in PODS["BEYOND"]),
     (
         "how long a text grows depends on the values of its variables",
         a_body(process(command=["a", "${args.big}" * 100]) | {"args": {"big": "x" * 2000}}),
@@ -288,10 +298,11 @@ def job(cluster: Access, namespace: str, request: pytest.FixtureRequest) -> str:
 
 
 class TestChanges:
-    @pytest.mark.parametrize("field", list(CHANGES))
+    # Only a Job with a pod may be given the time after which that is removed by force.
+    @pytest.mark.parametrize("field", [name for name in CHANGES if name != "forceDeleteAfter"])
     def test_what_may_change_is_the_same(self, field: str, cluster: Access, job: str) -> None:
         change: dict[str, Any] = {"spec": {field: CHANGES[field]}}
-        if field == "noop":
+        if field in WORK and field != "process":
             change["spec"]["process"] = None
         if field == "startBy":
             change["spec"]["startBy"] = "2030-01-05T12:00:00Z"
@@ -360,6 +371,103 @@ class TestChanges:
         named = cluster.ask("PATCH", f"{job}?{DRY_RUN}", labels, media=media)
 
         assert (told.status, named.status) == (200, 200), (told.body, named.body)
+
+
+POD = {"labels": {"a": "b"}, "annotations": {}}
+AFFINITY: dict[str, Any] = {"nodeAffinity": {"a": [{"weight": 1, "b": None}]}}
+POD_SPECS: dict[str, dict[str, Any]] = {
+    "pod": {"pod": {"metadata": POD, **PODS["a_pod"](affinity=AFFINITY)["pod"]}},
+    "batchJob": {
+        "batchJob": {"metadata": POD, **PODS["a_batch_job"]({"affinity": AFFINITY})["batchJob"]}
+    },
+}
+#: Texts of the Job with a pod that are replaced, each in another depth of it.
+EDITS = {
+    "an image": ('"image": "busybox"', '"image": "other"'),
+    "a number that nobody knows": ('"weight": 1', '"weight": 2'),
+    "a null": ('"b": null', '"b": 0'),
+    "a new field": ('"weight": 1', '"weight": 1, "c": []'),
+    "the order of containers": ('"containers": [', '"containers": [{"name": "x", "image": "y"}, '),
+    "a label": ('"a": "b"', '"a": "c"'),
+    "a new annotation": ('"annotations": {}', '"annotations": {"a": "b"}'),
+    "how it is stopped": ('"title": ""', '"forceDeleteAfter": "1m"'),
+    "nothing": ("a", "a"),
+}
+
+
+class TestChangesOfPods:
+    @pytest.mark.parametrize("edit", list(EDITS))
+    @pytest.mark.parametrize("status", list(STATUSES))
+    @pytest.mark.parametrize("kind", list(POD_SPECS))
+    def test_a_change_deep_inside_is_refused_as_at_our_door(
+        self, kind: str, status: str, edit: str, cluster: Access, namespace: str
+    ) -> None:
+        """An API server compares what it was told nothing about too."""
+        name = f"{kind.lower()}-{status}-{list(EDITS).index(edit)}"
+        body = a_body({"title": "", **POD_SPECS[kind]}, {"name": name})
+        made = offer(cluster, namespace, body, "fieldValidation=Strict")
+        assert made.status == 201, made.body
+        path = collection_of("Job", "interlock.dev/v1alpha1", namespace) + f"/{name}"
+        cluster.change(f"{path}/status", {"status": STATUSES[status]})
+        old = decode("Job", json.dumps(without_managers(cluster.read(path))))
+        spec = json.loads(json.dumps(body["spec"]).replace(*EDITS[edit]))
+        assert (spec == body["spec"]) is (edit == "nothing")
+        metadata = body["metadata"] | {"resourceVersion": str(old.version)}
+
+        answer = cluster.ask(
+            "PUT", f"{path}?{DRY_RUN}", body | {"metadata": metadata, "spec": spec}
+        )
+
+        new = from_builtins({**json.loads(encode(old)), "spec": spec}, Job)
+        problems = check_update(old, new)
+        free = {"waiting": set(EDITS), "admitted": {"how it is stopped"}}.get(status, set())
+        assert bool(problems) is (edit not in free | {"nothing"})
+        assert answer.status == (422 if problems else 200), answer.body
+
+
+CLUSTER_EXAMPLES = [
+    document
+    for path in sorted((ROOT / "examples/cluster").glob("*.yaml"))
+    for document in yaml.safe_load_all(path.read_text("utf-8"))
+]
+
+
+class TestKubernetes:
+    """What we know of Kubernetes' own fields is what this cluster knows."""
+
+    @pytest.mark.parametrize("body", CLUSTER_EXAMPLES, ids=lambda body: body["metadata"]["name"])
+    def test_it_takes_what_the_examples_run(
+        self, body: dict[str, Any], cluster: Access, namespace: str
+    ) -> None:
+        job, _ = read_resource(body, "Job")
+        assert isinstance(job, Job)
+        order = order_of(job, 0, 0)
+        template = order.pod or order.batch_job
+        assert template is not None
+        place = "/api/v1" if order.pod else "/apis/batch/v1"
+        named = {"name": order.name, **json.loads(encode(template.metadata))}
+        spec = template.spec | ({"restartPolicy": "Never"} if order.pod else {})
+
+        answer = cluster.ask(
+            "POST",
+            f"{place}/namespaces/{namespace}/{'pods' if order.pod else 'jobs'}?{DRY_RUN}",
+            {"metadata": named, "spec": spec},
+        )
+
+        assert answer.status == 201, answer.body
+
+    @pytest.mark.parametrize(
+        ("place", "noun", "known"),
+        [
+            ("/openapi/v3/api/v1", "core.v1.PodSpec", POD_FIELDS),
+            ("/openapi/v3/api/v1", "core.v1.Container", CONTAINER_FIELDS),
+            ("/openapi/v3/apis/batch/v1", "batch.v1.JobSpec", BATCH_JOB_FIELDS),
+        ],
+    )
+    def test_fields(self, place: str, noun: str, known: frozenset[str], cluster: Access) -> None:
+        schemas = cluster.read(place)["components"]["schemas"]
+
+        assert schemas[f"io.k8s.api.{noun}"]["properties"].keys() == known
 
 
 def test_a_new_job_has_a_phase_and_its_defaults(cluster: Access, namespace: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from interlock.execution.orders import order_of
 from interlock.resources.codec import encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError
 from interlock.resources.job import Job
@@ -108,15 +109,45 @@ def at_way(data: Any, way: tuple[Any, ...]) -> Any:
 
 
 PLACES = places(GOOD)
-OBJECTS = [way for way in PLACES if isinstance(at_way(GOOD, way), dict)]
-#: A good body with something else in one place, and perhaps a field that should not be in another.
-NEARLY_GOOD = st.builds(
-    lambda change, way, name, value: replaced(replaced(GOOD, (*way, name), value), *change),
-    st.tuples(st.sampled_from(PLACES[1:]), JSON),
-    st.sampled_from(OBJECTS),
-    NAMES,
-    JSON,
-) | st.builds(replaced, st.just(GOOD), st.sampled_from(PLACES[1:]), JSON)
+
+
+def nearly(good: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """A good body with something else in one place, and perhaps a field that is too much."""
+    ways = places(good)
+    objects = [way for way in ways if isinstance(at_way(good, way), dict)]
+    return st.builds(
+        lambda change, way, name, value: replaced(replaced(good, (*way, name), value), *change),
+        st.tuples(st.sampled_from(ways[1:]), JSON),
+        st.sampled_from(objects),
+        NAMES,
+        JSON,
+    ) | st.builds(replaced, st.just(good), st.sampled_from(ways[1:]), JSON)
+
+
+CONTAINER = {
+    "name": "main",
+    "image": "a",
+    "args": ["${task.index}"],
+    "env": [{"name": "A", "value": "b"}],
+}
+PODS = {
+    "containers": [CONTAINER],
+    "initContainers": [CONTAINER | {"name": "first"}],
+    "restartPolicy": "Never",
+    "affinity": {"a": [1, 0.5, None, {"b": True}]},
+}
+LABELS = {"labels": {"a": "${task.index}"}, "annotations": {"b": "c"}}
+POD_JOB = {**GOOD, "spec": {"pod": {"metadata": LABELS, "spec": PODS}, "forceDeleteAfter": "5m"}}
+BATCH_JOB = {
+    **GOOD,
+    "spec": {
+        "batchJob": {
+            "metadata": LABELS,
+            "spec": {"template": {"metadata": LABELS, "spec": PODS}, "completions": 3},
+        }
+    },
+}
+NEARLY_GOOD = st.one_of(nearly(GOOD), nearly(POD_JOB), nearly(BATCH_JOB))
 
 
 def read(data: Any, validation: FieldValidation = FieldValidation.STRICT) -> Any:
@@ -165,6 +196,21 @@ def test_nearly_good_objects(data: Any, validation: FieldValidation) -> None:
         resource = read(given_as, validation)
         if resource is not None:
             assert_stored_as_read(resource)
+
+
+@pytest.mark.parametrize("data", [GOOD, POD_JOB, BATCH_JOB], ids=["process", "pod", "batchJob"])
+def test_the_good_ones_are_good(data: dict[str, Any]) -> None:
+    assert_stored_as_read(read_resource(data)[0])
+
+
+@STEADY
+@given(nearly(POD_JOB) | nearly(BATCH_JOB))
+def test_what_is_taken_can_be_ordered(data: Any) -> None:
+    """Whatever is inside a pod, a task of it can be made, and can be sent on."""
+    job = read(data)
+    if isinstance(job, Job) and (job.spec.pod or job.spec.batch_job):
+        order = order_of(job, 0, 0)
+        assert msgspec.json.decode(encode(order.pod or order.batch_job))
 
 
 @STEADY

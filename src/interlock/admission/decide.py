@@ -42,6 +42,7 @@ from interlock.resources.checks import problems_of_spec
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.lock import Holder, Lock, LockSpec, lock_name
 from interlock.resources.metadata import Metadata
+from interlock.resources.modes import problems_for_mode
 from interlock.resources.transitions import has_ended, is_admitted
 
 #: A record that nobody holds or wants is removed after this time.
@@ -57,7 +58,7 @@ def decide_job(view: JobView, now: datetime) -> Decision:
     job = view.job
     if has_ended(job) or is_admitted(job):
         return Decision()
-    refused = _refusal(job, now)
+    refused = _refusal(view, now)
     if refused is not None:
         return refused
     held_back = _held_back(job, now)
@@ -94,7 +95,8 @@ def stands_in_line(job: Job) -> bool:
     return admission.sequence > 0 and is_due
 
 
-def _refusal(job: Job, now: datetime) -> Decision | None:
+def _refusal(view: JobView, now: datetime) -> Decision | None:
+    job = view.job
     spec, name = job.spec, job.metadata.name
     if job.is_going:
         return _refuse(job, RefusalReason.DELETED_BEFORE_START, "deleted before it started", now)
@@ -103,7 +105,7 @@ def _refusal(job: Job, now: datetime) -> Decision | None:
     newer = job.status.admission.replaced_by
     if newer:
         return _refuse(job, RefusalReason.REPLACED, f"job/{newer} takes the place of {name}", now)
-    problems = problems_of_spec(spec)
+    problems = problems_of_spec(spec) or problems_for_mode(spec, view.mode)
     if problems:
         # It would hold its locks and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))

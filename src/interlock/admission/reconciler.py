@@ -15,6 +15,7 @@ from interlock.resources.actions import Decision
 from interlock.resources.job import Job, LockRequest, WhenTaken
 from interlock.resources.lock import Holder, Lock, lock_name
 from interlock.resources.metadata import Key
+from interlock.resources.modes import Mode
 from interlock.resources.tasks import TaskReport
 from interlock.resources.transitions import has_ended, is_admitted
 
@@ -34,9 +35,10 @@ class AdmissionReconciler:
 
     room = "admission"
 
-    def __init__(self, jobs: Cache[Job], locks: Cache[Lock]) -> None:
+    def __init__(self, jobs: Cache[Job], locks: Cache[Lock], mode: Mode = Mode.EMBEDDED) -> None:
         self._jobs = jobs
         self._locks = locks
+        self._mode = mode
         self._lines = Lines()
         #: The keys of locks, by the key of their record; a record is named by a digest.
         self._texts: dict[Key, str] = {}
@@ -144,6 +146,7 @@ class AdmissionReconciler:
             keys=keys,
             has_stray_grant=self._has_stray_grant(job),
             rivals=tuple({rival.key: rival for rival in self._rivals(job, keys)}.values()),
+            mode=self._mode,
         )
 
     def view_of_lock(self, key: Key, text: str) -> LockView:
@@ -191,8 +194,11 @@ class AdmissionReconciler:
 
     def _is_done(self, namespace: str, holder: Holder) -> bool:
         """Whether a grant is proven to count for nothing; facts that cannot become untrue."""
-        job = self._jobs.get(Key("Job", namespace, holder.job))
+        key = Key("Job", namespace, holder.job)
+        job = self._jobs.get(key)
         if job is None or job.metadata.uid != holder.uid:
+            if key in self._jobs.unreadable:
+                return False
             # The Job was there at that version; who has heard all up to it, and more, and does
             # not find it, knows that it is gone.
             return self._jobs.version >= holder.job_version

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from interlock.resources.job import Job, LockRequest, WhenTaken
 from interlock.resources.lock import Holder, Lock
+from interlock.resources.modes import Mode
 
 
 class KeyView(Struct, frozen=True, kw_only=True):
@@ -41,6 +42,8 @@ class JobView(Struct, frozen=True, kw_only=True):
     has_stray_grant: bool = False
     #: Whom it has to replace: holders to be stopped, and older Jobs in its lines.
     rivals: tuple[Job, ...] = ()
+    #: What this installation can run.
+    mode: Mode = Mode.EMBEDDED
 
 
 class Candidate(Struct, frozen=True, kw_only=True):

@@ -17,11 +17,12 @@ from interlock.api.measures import Measures
 from interlock.api.reads import Reads
 from interlock.api.requests import Handler, Receive, Request, Scope, Send
 from interlock.api.routing import Target, find_target
-from interlock.api.security import Security
+from interlock.api.security import Guard, Security
 from interlock.api.views import Views
 from interlock.api.watches import MAX_WATCHES, Watches
 from interlock.api.writes import Writes
 from interlock.resources.errors import InterlockError
+from interlock.resources.modes import Mode
 from interlock.store.contract import Now, Store
 
 _LOG = logging.getLogger("interlock.api")
@@ -42,18 +43,19 @@ class ApiApp:
         store: Store,
         now: Now,
         *,
-        security: Security | None = None,
+        security: Guard | None = None,
         mounts: Mapping[str, Handler] | None = None,
         ready: Ready = lambda: (),
         metrics: CollectorRegistry | None = None,
         most_watches: int = MAX_WATCHES,
+        mode: Mode = Mode.EMBEDDED,
     ) -> None:
-        self._security = security or Security()
+        self._security: Guard = security or Security()
         self._date = HttpDate(now)
         encodings = Encodings()
         views = Views(encodings, now)
         self._reads = Reads(store, views)
-        self._writes = Writes(store, views)
+        self._writes = Writes(store, views, mode)
         self._watches = Watches(store, views, most=most_watches)
         registry = metrics if metrics is not None else CollectorRegistry()
         self._measures = Measures(registry, self._watches)
@@ -80,7 +82,7 @@ class ApiApp:
         target: Target | None = None
         sent = _Sent(send)
         try:
-            self._security.check(request.path, request.headers)
+            await self._security.admit(request)
             mounted = self._mounted(request.path)
             if mounted is not None:
                 await mounted(scope, receive, sent)
@@ -89,7 +91,7 @@ class ApiApp:
             if target is None:
                 answer = await self._documents.answer(request)
             else:
-                verb = _verb_of(target, request)
+                verb = verb_of(target, request)
                 answer = await self._resource(verb, target, request, sent)
         except RefusedError as error:
             answer = refusal(error)
@@ -111,9 +113,9 @@ class ApiApp:
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket belongs to a mount; the same rules let it in."""
         try:
-            self._security.check(scope["path"], dict(scope["headers"]))
+            await self._security.admit(Request({**scope, "method": "GET"}, receive))
             mounted = self._mounted(scope["path"])
-        except RefusedError:
+        except (RefusedError, InterlockError):
             mounted = None
         if mounted is None:
             await receive()
@@ -150,7 +152,7 @@ class ApiApp:
         raise RefusedError(405, "the server does not allow this method on the requested resource")
 
 
-def _verb_of(target: Target, request: Request) -> str:
+def verb_of(target: Target, request: Request) -> str:
     """What a request wants done, in the words of Kubernetes; empty when nothing that there is."""
     named = bool(target.name)
     match request.method:

@@ -28,6 +28,7 @@ from interlock.resources.errors import ConflictError, InvalidError, NotFoundErro
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import NAMESPACES
 from interlock.resources.metadata import GROUP, Resource
+from interlock.resources.modes import Mode, problems_for_mode
 from interlock.resources.patches import json_patch, merge_patch
 from interlock.resources.validation import read_resource
 from interlock.store.contract import Selection, Store
@@ -52,9 +53,10 @@ _Change = Callable[[Resource], _Draft]
 class Writes:
     """The verbs that change something. Everything is checked before the store sees it."""
 
-    def __init__(self, store: Store, views: Views) -> None:
+    def __init__(self, store: Store, views: Views, mode: Mode = Mode.EMBEDDED) -> None:
         self._store = store
         self._views = views
+        self._mode = mode
 
     async def create(self, target: Target, request: Request) -> Answer:
         """Store a new resource."""
@@ -64,6 +66,7 @@ class Writes:
         resource = _placed(draft.resource, target)
         if resource.metadata.resource_version:
             raise bad_request("resourceVersion should not be set on objects to be created")
+        self._check_mode(resource)
         made = await self._store.create(prepared(resource), dry_run=options.dry_run)
         return self._answer(target, request, _Draft(made, draft.warnings), 201)
 
@@ -118,7 +121,16 @@ class Writes:
             return await self._store.update_status(new, dry_run=dry_run)
         if problems := check_update(old, new):
             raise InvalidError(target.kind.name, target.name, problems)
+        if isinstance(old, Job) and isinstance(new, Job) and old.spec != new.spec:
+            self._check_mode(new)
         return await self._store.update(new, dry_run=dry_run)
+
+    def _check_mode(self, resource: Resource) -> None:
+        """Refuse a Job that this installation cannot run."""
+        if not isinstance(resource, Job):
+            return
+        if problems := problems_for_mode(resource.spec, self._mode):
+            raise InvalidError(resource.kind, resource.metadata.name, problems)
 
     async def delete(self, target: Target, request: Request) -> Answer:
         """Delete a resource, or mark it as going."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from msgspec import json
 from msgspec.structs import replace
 
+from interlock.resources.free_form import Walk, with_texts
 from interlock.resources.job import Job
+from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import ProcessSpec
 from interlock.resources.tasks import TaskOrder, task_name
 from interlock.resources.variables import context_of, substitute
@@ -19,13 +22,9 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
     Raises:
         UnknownVariableError: A text names a variable that has no value.
     """
-    process = job.spec.process
-    assert process is not None, f"{job.key}: only a process is ordered"
-    if any("${" in text for text in _texts(process)):
-        process = _with_values(process, context_of(job, index, attempt))
     metadata = job.metadata
     name = task_name(metadata.name, index, attempt)
-    return TaskOrder(
+    order = TaskOrder(
         job_uid=metadata.uid,
         index=index,
         attempt=attempt,
@@ -33,8 +32,20 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
         namespace=metadata.namespace,
         job=metadata.name,
         job_version=job.status.admission.sequence,
+        env=_own_variables(job, index, attempt, name),
+    )
+    if job.spec.process is not None:
+        return _of_process(order, job, job.spec.process)
+    return _in_cluster(order, job)
+
+
+def _of_process(order: TaskOrder, job: Job, process: ProcessSpec) -> TaskOrder:
+    if any("${" in text for text in _texts(process)):
+        process = _with_values(process, context_of(job, order.index, order.attempt))
+    return replace(
+        order,
         command=process.command + process.args,
-        env=process.env | _own_variables(job, index, attempt, name),
+        env=process.env | order.env,
         env_from=process.env_from,
         working_dir=process.working_dir,
         stdin=process.stdin,
@@ -42,6 +53,49 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
         group=process.group,
         limits=process.limits,
     )
+
+
+_Template = TypeVar("_Template", PodTemplate, BatchJobTemplate)
+
+
+def _in_cluster(order: TaskOrder, job: Job) -> TaskOrder:
+    spec = job.spec
+    order = replace(
+        order,
+        # A keeper tells its processes this itself.
+        env=order.env | {"INTERLOCK_TASK_ID": str(order.id)},
+        grace=spec.grace_period,
+        force_delete_after=spec.force_delete_after,
+    )
+    if spec.pod is not None:
+        return replace(order, pod=_filled(spec.pod, order, job))
+    assert spec.batch_job is not None, f"{job.key}: there is nothing to order"
+    return replace(order, batch_job=_filled(spec.batch_job, order, job))
+
+
+def _filled(template: _Template, order: TaskOrder, job: Job) -> _Template:
+    """The template with its values; itself when there are none to put in, as in most Jobs."""
+    if not any("${" in text for text in _all_texts(template)):
+        return template
+    values = context_of(job, order.index, order.attempt)
+
+    def put(text: str) -> str:
+        return substitute(text, values)
+
+    metadata = template.metadata
+    labels = {name: put(text) for name, text in metadata.labels.items()}
+    annotations = {name: put(text) for name, text in metadata.annotations.items()}
+    return replace(
+        template,
+        spec=with_texts(template.spec, put),
+        metadata=TemplateMetadata(labels=labels, annotations=annotations),
+    )
+
+
+def _all_texts(template: PodTemplate | BatchJobTemplate) -> Iterator[str]:
+    yield from Walk("", template.spec).texts
+    yield from template.metadata.labels.values()
+    yield from template.metadata.annotations.values()
 
 
 def _own_variables(job: Job, index: int, attempt: int, name: str) -> dict[str, str]:

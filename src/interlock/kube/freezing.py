@@ -18,6 +18,8 @@ from interlock.resources.shapes import default_of, fields_of, plain
 #: Fields that tasks were, or may have been, started with. Of locks only the keys count.
 FROZEN_ONCE_ADMITTED = (
     "process",
+    "pod",
+    "batchJob",
     "noop",
     "parallelism",
     "completion",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.kube.pod_rules import BATCH_JOB_SPEC, METADATA, POD_SPEC
 from interlock.resources.checks import (
-    MAX_ARGUMENT_BYTES,
     MAX_LINE,
     MAX_LOCK_LIMIT,
     MAX_LOCKS,
@@ -20,6 +20,7 @@ from interlock.resources.checks import (
 )
 from interlock.resources.naming import LABEL_RULE, MAX_JOB_NAME, MAX_LABEL
 from interlock.resources.variables import PREFIXES
+from interlock.resources.word_checks import MAX_ARGUMENT_BYTES
 
 Schema = dict[str, Any]
 
@@ -204,7 +205,12 @@ _RETRIES: dict[str, Schema] = {
 _JOB_SPEC: dict[str, Schema] = {
     "": {
         VALIDATIONS: [
-            *_one_of("process", "noop")[VALIDATIONS],
+            *_one_of("process", "pod", "batchJob", "noop")[VALIDATIONS],
+            rule(
+                "!has(self.forceDeleteAfter) || has(self.pod) || has(self.batchJob)",
+                "is for pods and batch Jobs alone",
+                fieldPath=".forceDeleteAfter",
+            ),
             rule(
                 "!has(self.startAfter) || !has(self.startBy) || self.startBy > self.startAfter",
                 "expected a moment after spec.startAfter",
@@ -214,6 +220,7 @@ _JOB_SPEC: dict[str, Schema] = {
     },
     "taskTimeout": _POSITIVE,
     "timeout": _POSITIVE,
+    "forceDeleteAfter": _POSITIVE,
     "priority": {"minimum": -(1 << 31), "maximum": (1 << 31) - 1},
     "title": {"maxLength": MAX_LINE, "pattern": _ONE_LINE},
     "suspendReason": {"maxLength": MAX_LINE, "pattern": _ONE_LINE},
@@ -244,6 +251,10 @@ RULES: dict[str, dict[str, Schema]] = {
         "metadata": _name(MAX_JOB_NAME),
         **_below("spec", _JOB_SPEC),
         **_below("spec.process", _PROCESS),
+        "spec.pod.spec": POD_SPEC,
+        **_below("spec.pod", METADATA),
+        "spec.batchJob.spec": BATCH_JOB_SPEC,
+        **_below("spec.batchJob", METADATA),
         **_below("spec.parallelism", _PARALLELISM),
         **_below("spec.retries", _RETRIES),
         "status.conditions": {

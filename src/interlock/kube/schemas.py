@@ -51,7 +51,7 @@ def _refined(made: Schema, kind: shape.Type, path: str, rules: Mapping[str, Sche
             }
         case shape.VarTupleType(item_type=item):
             made["items"] = _refined(made["items"], item, f"{path}[]", rules)
-        case shape.DictType(value_type=value):
+        case shape.DictType(value_type=value) if not isinstance(value, shape.AnyType):
             inner = _refined(made["additionalProperties"], value, f"{path}{{}}", rules)
             made["additionalProperties"] = inner
         case shape.DateTimeType():

@@ -15,7 +15,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
+from interlock.kube.depth import bounded, decode_any
 from interlock.resources.codec import decoder_for
+from interlock.resources.job import JobSpec
 from interlock.resources.kinds import KINDS, Kind
 from interlock.resources.metadata import GROUP, Key, Metadata, Moment, OwnerReference, Resource
 
@@ -140,6 +142,8 @@ def _half(kind: Kind, name: str) -> tuple[Any, Any, Callable[[Any], Any]]:
     (field,) = (field for field in fields(kind.type) if field.name == name)
     strict: Any = field.type
     default = field.default
+    if strict is JobSpec:
+        return strict, default, bounded
     if kind.group == GROUP:
         return strict, default, lambda value: value
     lenient = _lenient(strict)
@@ -201,15 +205,15 @@ class Wire:
         Raises:
             msgspec.ValidationError: It is none that we know.
         """
-        return self._ours(self._one.decode(data))
+        return self._ours(decode_any(self._one, data))
 
     def list(self, data: bytes) -> Items:
         """A list, or part of one. One bad item costs only itself."""
         try:
             read = self._list.decode(data)
-        except msgspec.ValidationError:
+            return Items(read.metadata, [self._ours(item) for item in read.items], [])
+        except (msgspec.ValidationError, RecursionError):
             return self._list_one_by_one(data)
-        return Items(read.metadata, [self._ours(item) for item in read.items], [])
 
     def happening(self, line: bytes) -> Happening:
         """One line of a watch.
@@ -222,11 +226,11 @@ class Wire:
             if line.startswith((b'{"type":"BOOKMARK"', b'{"type":"ERROR"')):
                 return self._other(_RAW_EVENT.decode(line))
             read = self._event.decode(line)
-        except msgspec.ValidationError:
-            return self._other(_RAW_EVENT.decode(line))
+            resource = self._ours(read.object)
+        except (msgspec.ValidationError, RecursionError):
+            return self._other(decode_any(_RAW_EVENT, line))
         if read.type not in _CHANGES:
             return self._other(_RAW_EVENT.decode(line))
-        resource = self._ours(read.object)
         return Happening(read.type, resource, resource.version)
 
     def _ours(self, wire: Any) -> Resource:
@@ -240,7 +244,7 @@ class Wire:
         return resource
 
     def _list_one_by_one(self, data: bytes) -> Items:
-        read = _RAW_LIST.decode(data)
+        read = decode_any(_RAW_LIST, data)
         items, bad = [], []
         for raw in read.items:
             try:
@@ -267,7 +271,7 @@ class Wire:
 
     def undecodable(self, data: bytes | Raw, error: Exception) -> Undecodable:
         """What can be said of an object that cannot be read."""
-        metadata = _IDENTIFIED.decode(data).metadata
+        metadata = decode_any(_IDENTIFIED, data).metadata
         key = Key(self.kind.name, metadata.namespace, metadata.name)
         return Undecodable(key, metadata.uid, int(metadata.resource_version or 0), str(error))
 

@@ -7,7 +7,6 @@ that is not given is not looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import timedelta
 from math import prod
 
@@ -26,11 +25,19 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.naming import MAX_JOB_NAME, MAX_LABEL, MAX_SUBDOMAIN, check_metadata
+from interlock.resources.pod_checks import check_batch_job, check_pod
 from interlock.resources.process import ProcessLimits, ProcessSpec
 from interlock.resources.quantities import parse_quantity
 from interlock.resources.suggestions import Findings, child, did_you_mean, shortened
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.resources.variables import PREFIXES, longest_values, names_in, texts_of
+from interlock.resources.word_checks import (
+    MAX_ARGUMENT_BYTES,
+    check_word,
+    check_words,
+    is_suspect,
+    within,
+)
 
 MAX_OBJECT_BYTES = 1 << 20
 MAX_TASKS = 10_000
@@ -39,8 +46,6 @@ MAX_LOCKS = 64
 MAX_LOCK_LIMIT = 1_000_000
 MAX_OPEN_FILES = 1 << 20
 MAX_LINE = 1_000
-#: The kernel takes no longer argument or variable.
-MAX_ARGUMENT_BYTES = (1 << 17) - 1
 
 _LOCK_KEY = re.compile(r"[A-Za-z0-9._/:-]{1,253}")
 _ENV_NAME = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
@@ -49,6 +54,7 @@ _MATRIX_NAME = re.compile(r"[a-z0-9_-]{1,63}")
 _ACCOUNT = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,254}\$?")
 _KEY_RULE = "expected 1 to 253 letters, digits, '.', '_', '-', '/' and ':'"
 _API_VERSIONS = {kind.type: kind.api_version for kind in KINDS.values()}
+_NO_FORCE = "is for pods and batch Jobs alone: a process is killed after spec.gracePeriod"
 _ZERO = timedelta(0)
 _SECOND = timedelta(seconds=1)
 
@@ -88,11 +94,7 @@ def _check_names(cls: type[Resource], metadata: Metadata, to: Findings) -> None:
 
 
 def _check_job(spec: JobSpec, to: Findings) -> None:
-    if (spec.process is None) == (spec.noop is None):
-        number = "none" if spec.process is None else "both"
-        to.add("spec", f"expected exactly one of process and noop, found {number}")
-    if spec.process is not None:
-        _check_process(spec.process, to)
+    _check_work(spec, to)
     if spec.parallelism is not None:
         _check_parallelism(spec.parallelism, to)
     if spec.retries is not _NO_RETRIES:
@@ -100,7 +102,7 @@ def _check_job(spec: JobSpec, to: Findings) -> None:
     _check_times(spec, to)
     if spec.locks:
         _check_locks(spec.locks, to)
-    _within("spec.priority", spec.priority, -(1 << 31), (1 << 31) - 1, to)
+    within("spec.priority", spec.priority, -(1 << 31), (1 << 31) - 1, to)
     if spec.title or spec.suspend_reason:
         _check_line("spec.title", spec.title, to)
         _check_line("spec.suspendReason", spec.suspend_reason, to)
@@ -110,6 +112,24 @@ def _check_job(spec: JobSpec, to: Findings) -> None:
 
 
 _NO_RETRIES = JobSpec().retries
+#: What a Job can run, each with the name it has in JSON.
+_WORK = {"process": "process", "pod": "pod", "batch_job": "batchJob", "noop": "noop"}
+
+
+def _check_work(spec: JobSpec, to: Findings) -> None:
+    given = [path for name, path in _WORK.items() if getattr(spec, name) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        to.add("spec", f"expected exactly one of {_CHOICES}, found {found}")
+    if spec.process is not None:
+        _check_process(spec.process, to)
+    if spec.pod is not None:
+        check_pod(spec.pod, to)
+    if spec.batch_job is not None:
+        check_batch_job(spec.batch_job, to)
+
+
+_CHOICES = "process, pod, batchJob and noop"
 
 
 def _check_process(process: ProcessSpec, to: Findings) -> None:
@@ -117,15 +137,15 @@ def _check_process(process: ProcessSpec, to: Findings) -> None:
         to.add("spec.process.command", "expected the program to run", [])
     elif not process.command[0]:
         to.add("spec.process.command[0]", "expected the program to run", "")
-    _check_words("spec.process.command", process.command, to)
+    check_words("spec.process.command", process.command, to)
     if process.args:
-        _check_words("spec.process.args", process.args, to)
+        check_words("spec.process.args", process.args, to)
     for name, value in process.env.items():
         if not _ENV_NAME.fullmatch(name):
             message = "bad name: expected letters, digits, '_', '-' and '.', no digit first"
             to.add(child("spec.process.env", name), message, name)
-        if _is_suspect(value):
-            _check_word(child("spec.process.env", name), value, to)
+        if is_suspect(value):
+            check_word(child("spec.process.env", name), value, to)
     for at, source in enumerate(process.env_from):
         _check_path(f"spec.process.envFrom[{at}].file", source.file, to)
     if process.working_dir is not None:
@@ -140,28 +160,10 @@ def _check_process(process: ProcessSpec, to: Findings) -> None:
 _NO_LIMITS = ProcessSpec(command=()).limits
 
 
-def _check_words(path: str, words: Iterable[str], to: Findings) -> None:
-    for at, word in enumerate(words):
-        if _is_suspect(word):
-            _check_word(f"{path}[{at}]", word, to)
-
-
-def _is_suspect(word: str) -> bool:
-    """Whether a text needs a closer look. Paths are dear to make, so few are made for nothing."""
-    return "\0" in word or len(word) > MAX_ARGUMENT_BYTES // 4
-
-
-def _check_word(path: str, word: str, to: Findings) -> None:
-    if "\0" in word:
-        to.add(path, "holds a NUL byte, which no program can be given", word)
-    elif len(word) > MAX_ARGUMENT_BYTES // 4 and len(word.encode()) > MAX_ARGUMENT_BYTES:
-        to.add(path, f"expected at most {MAX_ARGUMENT_BYTES} bytes", word)
-
-
 def _check_path(path: str, value: str, to: Findings) -> None:
     if not value:
         to.add(path, "expected a path", value)
-    _check_word(path, value, to)
+    check_word(path, value, to)
 
 
 def _check_limits(limits: ProcessLimits, to: Findings) -> None:
@@ -175,9 +177,9 @@ def _check_limits(limits: ProcessLimits, to: Findings) -> None:
         except ValueError as error:
             to.add(f"{path}.memory", str(error), limits.memory)
     if limits.open_files is not None:
-        _within(f"{path}.openFiles", limits.open_files, 1, MAX_OPEN_FILES, to)
+        within(f"{path}.openFiles", limits.open_files, 1, MAX_OPEN_FILES, to)
     if limits.nice is not None:
-        _within(f"{path}.nice", limits.nice, 0, 19, to)
+        within(f"{path}.nice", limits.nice, 0, 19, to)
 
 
 def _check_parallelism(parallelism: Parallelism, to: Findings) -> None:
@@ -187,14 +189,14 @@ def _check_parallelism(parallelism: Parallelism, to: Findings) -> None:
     if given != 1:
         to.add(path, f"expected exactly one of count, keys and matrix, found {given}")
     if count is not None:
-        _within(f"{path}.count", count, 1, MAX_TASKS, to)
+        within(f"{path}.count", count, 1, MAX_TASKS, to)
     if keys is not None:
-        _within(f"{path}.keys", len(keys), 1, MAX_TASKS, to, of="keys")
+        within(f"{path}.keys", len(keys), 1, MAX_TASKS, to, of="keys")
         _check_choices(f"{path}.keys", keys, to)
     if matrix is not None:
         _check_matrix(f"{path}.matrix", matrix, to)
     if parallelism.at_once is not None:
-        _within(f"{path}.atOnce", parallelism.at_once, 1, MAX_TASKS, to)
+        within(f"{path}.atOnce", parallelism.at_once, 1, MAX_TASKS, to)
 
 
 def _check_matrix(path: str, matrix: dict[str, tuple[str, ...]], to: Findings) -> None:
@@ -219,14 +221,14 @@ def _check_choices(path: str, choices: tuple[str, ...], to: Findings) -> None:
             to.add(f"{path}[{at}]", "expected text that is not empty", choice)
         elif choice in seen:
             to.add(f"{path}[{at}]", "is there twice", choice)
-        elif _is_suspect(choice):
-            _check_word(f"{path}[{at}]", choice, to)
+        elif is_suspect(choice):
+            check_word(f"{path}[{at}]", choice, to)
         seen.add(choice)
 
 
 def _check_retries(retries: Retries, to: Findings) -> None:
     path = "spec.retries"
-    _within(f"{path}.limit", retries.limit, 0, MAX_RETRIES, to)
+    within(f"{path}.limit", retries.limit, 0, MAX_RETRIES, to)
     if not 0.0 <= retries.jitter <= 1.0:
         to.add(f"{path}.jitter", "expected 0 to 1", retries.jitter)
     if not retries.retry_exit_codes and not retries.fail_exit_codes:
@@ -236,7 +238,7 @@ def _check_retries(retries: Retries, to: Findings) -> None:
         ("failExitCodes", retries.fail_exit_codes),
     ):
         for at, code in enumerate(codes):
-            _within(f"{path}.{name}[{at}]", code, 0, 255, to)
+            within(f"{path}.{name}[{at}]", code, 0, 255, to)
     both = set(retries.retry_exit_codes) & set(retries.fail_exit_codes)
     for code in sorted(both):
         to.add(f"{path}.failExitCodes", "is among retryExitCodes too", code)
@@ -247,6 +249,10 @@ def _check_times(spec: JobSpec, to: Findings) -> None:
         _positive("spec.taskTimeout", spec.task_timeout, to)
     if spec.timeout is not None:
         _positive("spec.timeout", spec.timeout, to)
+    if spec.force_delete_after is not None:
+        _positive("spec.forceDeleteAfter", spec.force_delete_after, to)
+        if spec.pod is None and spec.batch_job is None:
+            to.add("spec.forceDeleteAfter", _NO_FORCE, str(spec.force_delete_after))
     after, by = spec.start_after, spec.start_by
     if after is not None and by is not None and by <= after:
         to.add("spec.startBy", "expected a moment after spec.startAfter", by.isoformat())
@@ -284,13 +290,13 @@ def _check_values(spec: JobSpec, to: Findings) -> None:
         if not _ARG_NAME.fullmatch(name):
             message = "bad name: expected letters, digits, '_', '.' and '-'"
             to.add(child("spec.args", name), message, name)
-        _check_word(child("spec.args", name), value, to)
+        check_word(child("spec.args", name), value, to)
     for name, value in spec.substitutions.items():
         prefix, _, rest = name.partition(".")
         if prefix not in PREFIXES or not _ARG_NAME.fullmatch(rest):
             message = 'expected the full name of a variable, such as "option.region"'
             to.add(child("spec.substitutions", name), message, name)
-        _check_word(child("spec.substitutions", name), value, to)
+        check_word(child("spec.substitutions", name), value, to)
 
 
 def _check_variables(spec: JobSpec, to: Findings) -> None:
@@ -299,15 +305,22 @@ def _check_variables(spec: JobSpec, to: Findings) -> None:
     A long value that is named many times would otherwise take all memory when a task starts.
     """
     lengths: dict[str, int] | None = None
+    in_all = 0
     for field, at, text in texts_of(spec):
         if "${" in text:
             lengths = lengths or longest_values(spec)
-            _check_text(field, at, text, lengths, to)
+            in_all += _check_text(field, at, text, lengths, to)
+    # A pod is an object of the cluster; a process may have far more than the kernel ever takes.
+    most = MAX_OBJECT_BYTES if spec.process is None else 8 * MAX_OBJECT_BYTES
+    if in_all > most:
+        message = f"its texts grow beyond {most} bytes in all once their variables have values"
+        to.add("spec", message)
 
 
 def _check_text(
     field: str, at: str | int | None, text: str, lengths: dict[str, int], to: Findings
-) -> None:
+) -> int:
+    """Check one text; returns how long it may grow."""
     grown = len(text)
     for name in names_in(text):
         length = lengths.get(name)
@@ -320,17 +333,12 @@ def _check_text(
     if grown > most:
         message = f"grows beyond {most} bytes once its variables have values"
         to.add(field if at is None else child(field, at), message, text)
-
-
-def _within(path: str, value: int, low: int, high: int, to: Findings, of: str = "") -> None:
-    if not low <= value <= high:
-        to.add(path, f"expected {low} to {high}{of and ' ' + of}", value)
+    return grown
 
 
 #: Fields that tasks were, or may have been, started with.
 _FROZEN = {
-    "process": "process",
-    "noop": "noop",
+    **_WORK,
     "parallelism": "parallelism",
     "completion": "completion",
     "start_after": "startAfter",

@@ -22,6 +22,9 @@ from interlock.resources.shapes import (
 )
 from interlock.resources.suggestions import did_you_mean, shortened
 
+#: The type of data whose fields are not ours.
+_FREE_FORM = "object"
+
 
 class Explanation(NamedTuple):
     """Everything there is to say about one field, or about a kind when the path is empty."""
@@ -58,6 +61,8 @@ def explain(kind: str, path: str = "") -> Explanation:
     walked = ""
     for name in filter(None, re.sub(r"\[[^\]]*\]", "", path).split(".")):
         field = fields_of(cls).get(name) if cls else None
+        if cls is None and found.type == _FREE_FORM:
+            raise BadRequestError(f"{walked}: its fields are not ours. {found.description}")
         if cls is None or field is None:
             known = fields_of(cls) if cls else ()
             where = f"{walked}.{shortened(name)}".lstrip(".")

@@ -9,6 +9,7 @@ from msgspec import field
 from interlock.resources.admission import AdmissionStatus
 from interlock.resources.durations import Duration
 from interlock.resources.metadata import Condition, Moment, Noun, Resource
+from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.tasks import ExecutionStatus
 
@@ -98,8 +99,11 @@ class LockRequest(Noun):
 class JobSpec(Noun):
     """What the owner asks for. Only the owner writes it."""
 
-    #: What to run: exactly one of `process` and `noop`.
+    #: What to run: exactly one of `process`, `pod`, `batchJob` and `noop`. A process runs where the
+    #: server does, pods and batch Jobs need a cluster.
     process: ProcessSpec | None = None
+    pod: PodTemplate | None = None
+    batch_job: BatchJobTemplate | None = None
     noop: NoopSpec | None = None
     parallelism: Parallelism | None = None
     completion: Completion = Completion.ALL_SUCCESSFUL
@@ -112,6 +116,9 @@ class JobSpec(Noun):
     timeout: Duration | None = None
     #: From SIGTERM to SIGKILL.
     grace_period: Duration = Duration(seconds=30)
+    #: A pod that was told to stop, on a node that is silent, is removed by force this long after
+    #: its grace period, and counts as over; None keeps it, and its locks, until a person decides.
+    force_delete_after: Duration | None = None
     #: The Job is stopped at this moment; now and the past mean at once.
     kill_at: Moment | None = None
     #: The Job does not start before this moment.

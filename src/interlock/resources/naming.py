@@ -34,20 +34,26 @@ def check_metadata(metadata: Metadata, longest: int, *, dotted: bool, to: Findin
     """Check what people write of the metadata; what the server owns it replaces anyway."""
     _check_name(metadata, longest, dotted, to)
     if metadata.namespace:
-        _check_label_name("metadata.namespace", metadata.namespace, MAX_LABEL, to)
+        check_label_name("metadata.namespace", metadata.namespace, MAX_LABEL, to)
     if metadata.resource_version and not _VERSION.fullmatch(metadata.resource_version):
         to.add("metadata.resourceVersion", "expected a number", metadata.resource_version)
-    for name, value in metadata.labels.items():
-        _check_qualified("metadata.labels", name, to)
-        if len(value) > MAX_LABEL or (value and not _QUALIFIED.fullmatch(value)):
-            message = f"{_VALUE_RULE}, at most {MAX_LABEL} of them"
-            to.add(child("metadata.labels", name), message, value)
+    if metadata.labels:
+        check_labels("metadata.labels", metadata.labels, to)
     if metadata.annotations:
-        _check_annotations(metadata.annotations, to)
+        check_annotations("metadata.annotations", metadata.annotations, to)
     for at, name in enumerate(metadata.finalizers):
         _check_qualified(f"metadata.finalizers[{at}]", name, to, inside=False)
     if metadata.owner_references:
         _check_owners(metadata, to)
+
+
+def check_labels(path: str, labels: dict[str, str], to: Findings) -> None:
+    """Check the names and values of labels."""
+    for name, value in labels.items():
+        _check_qualified(path, name, to)
+        if len(value) > MAX_LABEL or (value and not _QUALIFIED.fullmatch(value)):
+            message = f"{_VALUE_RULE}, at most {MAX_LABEL} of them"
+            to.add(child(path, name), message, value)
 
 
 def _check_name(metadata: Metadata, longest: int, dotted: bool, to: Findings) -> None:
@@ -56,7 +62,7 @@ def _check_name(metadata: Metadata, longest: int, dotted: bool, to: Findings) ->
         if dotted:
             _check_subdomain("metadata.name", name, to)
         else:
-            _check_label_name("metadata.name", name, longest, to)
+            check_label_name("metadata.name", name, longest, to)
         return
     prefix = metadata.generate_name
     if not prefix:
@@ -68,7 +74,8 @@ def _check_name(metadata: Metadata, longest: int, dotted: bool, to: Findings) ->
         to.add("metadata.generateName", LABEL_RULE, prefix)
 
 
-def _check_label_name(path: str, name: str, longest: int, to: Findings) -> None:
+def check_label_name(path: str, name: str, longest: int, to: Findings) -> None:
+    """Check a name that has to be a DNS label."""
     if len(name) > longest:
         to.add(path, f"expected at most {longest} characters, found {len(name)}", name)
     elif not _DNS_LABEL.fullmatch(name):
@@ -97,14 +104,15 @@ def _check_qualified(path: str, name: str, to: Findings, *, inside: bool = True)
         to.add(where, f"bad name: {_VALUE_RULE}, at most {MAX_LABEL} of them", name)
 
 
-def _check_annotations(annotations: dict[str, str], to: Findings) -> None:
+def check_annotations(path: str, annotations: dict[str, str], to: Findings) -> None:
+    """Check the names of annotations, and their size in all."""
     size = 0
     for name, value in annotations.items():
-        _check_qualified("metadata.annotations", name, to)
+        _check_qualified(path, name, to)
         size += len(name.encode()) + len(value.encode())
     if size > MAX_ANNOTATIONS_BYTES:
         message = f"expected at most {MAX_ANNOTATIONS_BYTES} bytes in all, found {size}"
-        to.add("metadata.annotations", message)
+        to.add(path, message)
 
 
 def _check_owners(metadata: Metadata, to: Findings) -> None:

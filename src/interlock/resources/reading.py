@@ -15,13 +15,24 @@ from msgspec import Struct
 from msgspec import inspect as shape
 
 from interlock.resources.durations import EXPECTED, Duration, parse_duration
+from interlock.resources.free_form import Walk
 from interlock.resources.indexes import IndexSet
 from interlock.resources.metadata import Metadata, Moment
+from interlock.resources.pod_fields import POD_FIELDS
 from interlock.resources.shapes import fields_of, plain, shape_of, struct_of
-from interlock.resources.suggestions import Findings, child, did_you_mean, nearest, shortened
+from interlock.resources.suggestions import (
+    Findings,
+    child,
+    did_you_mean,
+    nearest,
+    shortened,
+    type_of,
+)
 
 #: Fields of Kubernetes' metadata that this system does not keep.
 _DROPPED: dict[type[Struct], frozenset[str]] = {Metadata: frozenset({"managedFields", "selfLink"})}
+#: The types of plain data.
+_JSON = (dict, list, str, int, float, type(None))
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -58,6 +69,8 @@ class Reader:
                 return self._struct(value, cls, path)
             case shape.VarTupleType(item_type=item):
                 return self._list(value, item, path)
+            case shape.DictType(value_type=shape.AnyType()):
+                return self._free_form(value, path)
             case shape.DictType(value_type=item):
                 return self._map(value, item, path)
             case shape.EnumType(cls=cls):
@@ -124,6 +137,29 @@ class Reader:
                 made[name] = self._value(given, item, child(path, name))
         return made
 
+    def _free_form(self, value: object, path: str) -> object:
+        """Data that is not ours stays as it is, nulls included, if it can be stored at all."""
+        if not isinstance(value, dict):
+            self._wrong(path, "an object", value)
+            return None
+        walk = Walk(path, value)
+        self._note_within(value, walk)
+        for one in walk:
+            if isinstance(one, dict):
+                self._note_within(one, walk)
+            elif isinstance(one, str) and not one.isascii():
+                self._text(one, walk.path)
+            elif not isinstance(one, _JSON):
+                self._wrong(walk.path, "data that JSON knows", one)
+        return value
+
+    def _note_within(self, value: dict[Any, Any], walk: Walk) -> None:
+        if isinstance(value, DoubledObject):
+            self._note_doubled(value, walk.path)
+        for name in value:
+            if isinstance(name, str) and not _is_text(name):
+                self.problems.add(walk.path, "expected names that are text", name)
+
     def _choice(self, value: object, known: list[str], path: str) -> object:
         if not isinstance(value, str) or value not in known:
             expected = f"expected one of {', '.join(known)}"
@@ -181,26 +217,7 @@ class Reader:
             self._wrong(path, expected, found)
 
     def _wrong(self, path: str, expected: str, found: object) -> None:
-        self.problems.add(path, f"expected {expected}, found {_type_of(found)}", found)
-
-
-def _type_of(value: object) -> str:
-    if value is None:
-        return "null"
-    for types, name in _NAMES:
-        if isinstance(value, types):
-            return name
-    return shortened(type(value).__name__)
-
-
-_NAMES: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (bool, "true or false"),
-    (str, "text"),
-    (int, "a whole number"),
-    (float, "a number"),
-    (Mapping, "an object"),
-    (Sequence, "a list"),
-)
+        self.problems.add(path, f"expected {expected}, found {type_of(found)}", found)
 
 
 def _is_text(value: str) -> bool:
@@ -237,4 +254,7 @@ def _places(kind: str) -> dict[str, tuple[str, ...]]:
                 if inner is not None:
                     below.append((here, inner))
         level = below
+    if kind == "Job":
+        for name in POD_FIELDS - found.keys():
+            found[name] = (f"spec.pod.spec.{name}",)
     return found

@@ -151,6 +151,8 @@ def _plain_schema(kind: shape.Type, style: _Inline) -> Schema:
             return {"type": "string", "pattern": _DURATION if cls is Duration else _RANGES}
         case shape.VarTupleType(item_type=item):
             return {"type": "array", "items": _schema(item, "", style)}
+        case shape.DictType(value_type=shape.AnyType()):
+            return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         case shape.DictType(value_type=value):
             return {"type": "object", "additionalProperties": _schema(value, "", style)}
     raise NotImplementedError(str(kind))

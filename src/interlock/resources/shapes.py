@@ -79,6 +79,8 @@ def type_name(kind: shape.Type) -> str:
             return {Duration: "duration", IndexSet: "ranges"}[cls]
         case shape.VarTupleType(item_type=item):
             return f"list of {type_name(item)}"
+        case shape.DictType(value_type=shape.AnyType()):
+            return "object"
         case shape.DictType(value_type=value):
             return f"map of {type_name(value)}"
         case shape.StructType(cls=cls):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from interlock.resources.errors import Problem
 
@@ -51,6 +51,26 @@ def _sized(value: dict[object, object] | list[object] | tuple[object, ...]) -> s
     if isinstance(value, dict):
         return "{…}" if value else "{}"
     return "[…]" if value else "[]"
+
+
+def type_of(value: object) -> str:
+    """What to call the type of a value that was found."""
+    if value is None:
+        return "null"
+    for types, name in _TYPES:
+        if isinstance(value, types):
+            return name
+    return shortened(type(value).__name__)
+
+
+_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "true or false"),
+    (str, "text"),
+    (int, "a whole number"),
+    (float, "a number"),
+    (Mapping, "an object"),
+    (Sequence, "a list"),
+)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
 from interlock.resources.metadata import Moment, Noun
+from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import EnvFile, ProcessLimits
 
 
@@ -182,8 +183,10 @@ class TaskOrder(Noun):
     name: str
     namespace: str
     job: str
-    #: The program and all its arguments.
-    command: tuple[str, ...]
+    #: The program and all its arguments; empty when `pod` or `batch_job` says what to run.
+    command: tuple[str, ...] = ()
+    pod: PodTemplate | None = None
+    batch_job: BatchJobTemplate | None = None
     #: The Job's own variables; they win over the files of `env_from`.
     env: dict[str, str] = {}
     env_from: tuple[EnvFile, ...] = ()
@@ -192,6 +195,10 @@ class TaskOrder(Noun):
     user: str | None = None
     group: str | None = None
     limits: ProcessLimits = ProcessLimits()
+    #: What is given between SIGTERM and SIGKILL, whoever stops it.
+    grace: Duration | None = None
+    #: As in the Job's spec.
+    force_delete_after: Duration | None = None
     #: A version of the store at which the Job was there.
     job_version: int = 0
 
@@ -232,6 +239,8 @@ class TaskReport(Noun):
     signal: int | None = None
     #: Whether the runtime sent a stop before the attempt ended.
     stopped: bool = False
+    #: Whether it was accepted and is only prepared: it does not start unless it is launched again.
+    prepared: bool = False
     message: str = ""
     #: As in the order: whoever has heard all up to it and finds no such Job knows it is gone.
     job_version: int = 0

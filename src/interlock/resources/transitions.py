@@ -125,7 +125,7 @@ def _with_parts(
     assert phase is was or phase in JOB_MOVES[was], f"{job.key}: no move from {was} to {phase}"
     conditions = job.status.conditions
     if phase is not was:
-        conditions = _conditions(conditions, phase, now)
+        conditions = _conditions(conditions, admission.phase, phase, now)
     return replace(
         job.status,
         phase=phase,
@@ -136,12 +136,12 @@ def _with_parts(
 
 
 def _conditions(
-    held: tuple[Condition, ...], phase: JobPhase, now: datetime
+    held: tuple[Condition, ...], admission: AdmissionPhase, phase: JobPhase, now: datetime
 ) -> tuple[Condition, ...]:
     """What generic tools wait for: Admitted, then Complete or Failed, in the batch Job's words."""
     known = {condition.type for condition in held}
     due = []
-    if phase is not JobPhase.QUEUED and phase is not JobPhase.REFUSED and "Admitted" not in known:
+    if admission is AdmissionPhase.ADMITTED and "Admitted" not in known:
         due.append("Admitted")
     if phase in _ENDS:
         due.append("Complete" if phase is JobPhase.SUCCEEDED else "Failed")

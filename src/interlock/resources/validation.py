@@ -31,7 +31,11 @@ _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _NINETEEN_DIGITS = b"0" * 19
 _DECODERS = {name: decoder_for(kind.type) for name, kind in KINDS.items()}
 _HEAD = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_REFUSALS = (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError, ValueError)
+_REFUSALS = (
+    *(msgspec.DecodeError, UnicodeError, RecursionError, OverflowError, ValueError),
+    # What plain data cannot hold, inside data that is not ours.
+    *(TypeError, NotImplementedError),
+)
 
 
 class FieldValidation(StrEnum):

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from typing import NamedTuple
 
+from interlock.resources.free_form import Walk
 from interlock.resources.job import Job, JobSpec, Parallelism
+from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.tasks import task_name
 
 #: The first part of every name that is ours. Others are left to whoever reads the text.
@@ -70,6 +72,13 @@ def substitute(text: str, values: Mapping[str, str]) -> str:
     if "${" not in text:
         return text
     return _REFERENCE.sub(_value_from(values), text)
+
+
+def with_blanks(text: str) -> str:
+    """The text with an `x` for the value of each variable: what is certain of it beforehand."""
+    if "${" not in text:
+        return text
+    return _REFERENCE.sub(lambda found: "x" if _is_ours(found[1] or "") else found[0], text)
 
 
 def _value_from(values: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
@@ -171,6 +180,10 @@ def _parallel_lengths(parallelism: Parallelism | None) -> dict[str, int]:
 
 def texts_of(spec: JobSpec) -> Iterator[tuple[str, str | int | None, str]]:
     """Every text of a Job in which variables stand for values, with its field and place there."""
+    if spec.pod is not None:
+        yield from _texts_in("spec.pod", spec.pod)
+    if spec.batch_job is not None:
+        yield from _texts_in("spec.batchJob", spec.batch_job)
     process = spec.process
     if process is None:
         return
@@ -186,3 +199,17 @@ def texts_of(spec: JobSpec) -> Iterator[tuple[str, str | int | None, str]]:
         yield "spec.process.workingDir", None, process.working_dir
     if process.stdin is not None:
         yield "spec.process.stdin", None, process.stdin
+
+
+def _texts_in(
+    path: str, template: PodTemplate | BatchJobTemplate
+) -> Iterator[tuple[str, str | int | None, str]]:
+    """Those of a template that hold a variable; their paths are dear to make."""
+    walk = Walk(f"{path}.spec", template.spec)
+    for text in walk.texts:
+        if "${" in text:
+            yield walk.path, None, text
+    for name, value in template.metadata.labels.items():
+        yield f"{path}.metadata.labels", name, value
+    for name, value in template.metadata.annotations.items():
+        yield f"{path}.metadata.annotations", name, value

@@ -20,6 +20,8 @@ from interlock.resources.admission import (
     WaitReason,
 )
 from interlock.resources.job import Job, JobStatus, WhenTaken
+from interlock.resources.modes import Mode
+from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.testing.builders import T0, a_holder, a_job, a_request
 
@@ -240,3 +242,31 @@ def test_a_job_that_replaces_others_looks_again_for_more_of_them() -> None:
     view = JobView(job=job, keys=(key(job, held=1),), rivals=(a_job("waits", status=waiting()),))
 
     assert decide_job(view, T0).wake_at == T0
+
+
+CONTAINERS = {"containers": [{"name": "main", "image": "a"}]}
+POD = PodTemplate(spec=CONTAINERS)
+BATCH_JOB = BatchJobTemplate(spec={"template": {"spec": CONTAINERS | {"restartPolicy": "Never"}}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "mode", "told"),
+    [
+        pytest.param({"process": PROCESS}, Mode.EMBEDDED, "", id="a process here"),
+        pytest.param({"process": PROCESS}, Mode.CLUSTER, "runs no processes", id="one there"),
+        pytest.param({"pod": POD}, Mode.CLUSTER, "", id="a pod in a cluster"),
+        pytest.param({"pod": POD}, Mode.EMBEDDED, "spec.pod: needs a Kubernetes", id="a pod here"),
+        pytest.param({"batch_job": BATCH_JOB}, Mode.CLUSTER, "", id="a batch Job in a cluster"),
+        pytest.param(
+            {"batch_job": BATCH_JOB}, Mode.EMBEDDED, "spec.batchJob: needs", id="one here"
+        ),
+        pytest.param({"noop": NoopSpec()}, Mode.CLUSTER, "", id="nothing runs everywhere"),
+    ],
+)
+def test_what_this_installation_cannot_run_is_refused(
+    spec: dict[str, Any], mode: Mode, told: str
+) -> None:
+    admission = written(JobView(job=a_job(**spec), mode=mode))
+
+    assert (admission.refusal is RefusalReason.INVALID) is bool(told)
+    assert told in admission.message

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from interlock.api.app import ApiApp
 from interlock.resources.errors import ExpiredError, FencedError, InterlockError, UnavailableError
+from interlock.resources.modes import Mode
 from interlock.testing.asking import JOB, JOBS, Ask, Asker, asking
+from interlock.testing.builders import T0
 
 MERGE = "application/merge-patch+json"
 LOCKS = "/apis/interlock.dev/v1alpha1/namespaces/default/locks"
@@ -154,6 +157,47 @@ def test_a_missing_field_is_told_as_required(ask: Ask) -> None:
     assert ("spec", "FieldValueRequired") in [
         (cause["field"], cause["reason"]) for cause in answer.json["details"]["causes"]
     ]
+
+
+POD = {"pod": {"spec": {"containers": [{"name": "main", "image": "a"}]}}}
+
+
+class TestModes:
+    def test_a_pod_needs_a_cluster(self, ask: Ask) -> None:
+        answer = ask("POST", JOBS, {**JOB, "spec": POD})
+
+        assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+        assert [cause["field"] for cause in answer.json["details"]["causes"]] == ["spec.pod"]
+        assert "needs a Kubernetes cluster" in answer.json["message"]
+
+    @pytest.mark.parametrize("method", ["PUT", "PATCH"])
+    def test_no_change_brings_one_in(self, ask: Ask, method: str) -> None:
+        assert ask("POST", JOBS, JOB).status == 201
+        spec = POD if method == "PUT" else {**POD, "process": None}
+        media = "application/json" if method == "PUT" else MERGE
+        answer = ask(method, f"{JOBS}/hello", {**JOB, "spec": spec}, {"content-type": media})
+
+        assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+        assert "spec.pod: needs a Kubernetes cluster" in answer.json["message"]
+
+    def test_a_cluster_takes_pods_and_no_processes(self) -> None:
+        ask = asking(Asker(mode=Mode.CLUSTER))
+
+        assert ask("POST", JOBS, {**JOB, "spec": POD}).status == 201
+        answer = ask("POST", JOBS, {**JOB, "metadata": {"name": "x"}})
+        assert answer.status == 422
+        assert "spec.process: a cluster runs no processes" in answer.json["message"]
+
+    def test_what_is_stored_all_the_same_may_be_labelled(self) -> None:
+        """A Job that cannot run here must be free to be described, and to go."""
+        asker = Asker(mode=Mode.CLUSTER)
+        asking(asker)("POST", JOBS, {**JOB, "spec": POD})
+        embedded = Asker()
+        embedded.app = ApiApp(asker.store, lambda: T0)
+        labels = {"metadata": {"labels": {"a": "b"}}}
+        answer = asking(embedded)("PATCH", f"{JOBS}/hello", labels, {"content-type": MERGE})
+
+        assert answer.status == 200
 
 
 def test_a_body_that_says_it_is_too_large_is_not_read(ask: Ask) -> None:

@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from interlock.execution.orders import order_of
 from interlock.resources.admission import Grant
+from interlock.resources.durations import Duration
 from interlock.resources.job import Parallelism
+from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import EnvFile, ProcessLimits, ProcessSpec
 from interlock.resources.tasks import TaskId
 from interlock.resources.variables import UnknownVariableError
@@ -74,3 +76,76 @@ def test_an_unknown_variable_is_an_error() -> None:
 
     with pytest.raises(UnknownVariableError):
         order_of(job, 0, 0)
+
+
+class TestInACluster:
+    def test_every_text_of_a_pod_gets_its_values_once(self) -> None:
+        container = {
+            "name": "main",
+            "image": "a:${args.tag}",
+            "args": ["${task.key}", "${HOME}", "$${job.x}", 7, None, True],
+            "env": [{"name": "WHERE", "value": "${job.name}"}],
+        }
+        template = PodTemplate(
+            spec={"containers": [container], "nodeSelector": {"${job.name}": "${task.index}"}},
+            metadata=TemplateMetadata(
+                labels={"task": "t-${task.index}"}, annotations={"why": "${args.tag}"}
+            ),
+        )
+        job = an_admitted_job(
+            pod=template, parallelism=Parallelism(keys=("a", "b")), args={"tag": "${job.uid}"}
+        )
+        order = order_of(job, 1, 2)
+
+        assert order.pod is not None
+        assert order.pod.spec["containers"] == [
+            {
+                "name": "main",
+                "image": "a:${job.uid}",
+                "args": ["b", "${HOME}", "${job.x}", 7, None, True],
+                "env": [{"name": "WHERE", "value": "job"}],
+            }
+        ]
+        assert order.pod.spec["nodeSelector"] == {"${job.name}": "1"}
+        assert order.pod.metadata.labels == {"task": "t-1"}
+        assert order.pod.metadata.annotations == {"why": "${job.uid}"}
+        assert container["image"] == "a:${args.tag}"
+
+    def test_a_pod_without_variables_is_not_copied(self) -> None:
+        template = PodTemplate(spec={"containers": [{"name": "main", "image": "a"}]})
+
+        assert order_of(an_admitted_job(pod=template), 0, 0).pod is template
+
+    def test_a_batch_job_is_ordered_whole(self) -> None:
+        spec = {"completions": 3, "template": {"metadata": {"labels": {"a": "${task.name}"}}}}
+        job = an_admitted_job(batch_job=BatchJobTemplate(spec=spec))
+        order = order_of(job, 0, 1)
+
+        assert order.pod is None
+        assert order.batch_job == BatchJobTemplate(
+            spec={"completions": 3, "template": {"metadata": {"labels": {"a": "job-0-1"}}}}
+        )
+
+    def test_what_a_cluster_needs_to_stop_it_goes_with_the_order(self) -> None:
+        job = an_admitted_job(
+            pod=PodTemplate(spec={}),
+            grace_period=Duration(seconds=7),
+            force_delete_after=Duration(minutes=5),
+        )
+        order = order_of(job, 0, 0)
+
+        assert order.command == ()
+        assert (order.grace, order.force_delete_after) == (
+            Duration(seconds=7),
+            Duration(minutes=5),
+        )
+        process = order_of(an_admitted_job(), 0, 0)
+        # The keeper itself gives a process this one.
+        assert order.env == process.env | {"INTERLOCK_TASK_ID": str(order.id)}
+        assert order_of(an_admitted_job(), 0, 0).grace is None
+
+    def test_an_unknown_variable_is_an_error(self) -> None:
+        job = an_admitted_job(pod=PodTemplate(spec={"a": [{"b": "${args.missing}"}]}))
+
+        with pytest.raises(UnknownVariableError):
+            order_of(job, 0, 0)

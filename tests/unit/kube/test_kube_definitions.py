@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from interlock.kube.definitions import definitions
 from interlock.kube.freezing import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED, job_change
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import PARTS, manifests, to_json, to_yaml
 from interlock.kube.rules import DURATION, MOMENT, RULES, VALIDATIONS
 from interlock.kube.schemas import schema_of
-from interlock.modes.cli.main import main
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.checks import check_update
 from interlock.resources.codec import from_builtins, to_builtins
@@ -32,8 +27,6 @@ from interlock.resources.tasks import ExecutionStatus, JobResult
 from interlock.testing.builders import a_job
 
 OURS = [kind.name for kind in KINDS.values() if kind.group == GROUP]
-EVERYWHERE = Installation()
-ONE_NAMESPACE = Installation(namespace="batch", everywhere=False)
 
 
 def every_schema(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -168,6 +161,14 @@ ENDED = replace(ADMITTED, execution=ExecutionStatus(result=JobResult.SUCCEEDED))
 #: Another value for each field of a Job's spec.
 CHANGES: dict[str, Any] = {
     "process": {"command": ["b"]},
+    "pod": {"spec": {"containers": [{"name": "a", "image": "b"}]}},
+    "batchJob": {
+        "spec": {
+            "template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}
+            }
+        }
+    },
     "noop": {},
     "parallelism": {"count": 2},
     "completion": "AnySuccessful",
@@ -176,6 +177,7 @@ CHANGES: dict[str, Any] = {
     "taskTimeout": "1m",
     "timeout": "1m",
     "gracePeriod": "1m",
+    "forceDeleteAfter": "1m",
     "killAt": "2026-01-05T12:00:00Z",
     "startAfter": "2026-01-05T12:00:00Z",
     "startBy": "2026-01-05T12:00:00Z",
@@ -205,128 +207,3 @@ def test_the_same_fields_are_frozen_as_at_the_door(name: str) -> None:
     assert refused(ADMITTED) is (name in (*FROZEN_ONCE_ADMITTED, "locks"))
     assert refused(ENDED) is (name != FREE_ONCE_ENDED)
     assert (f"self.spec.{name}" in job_change()["rule"]) is (name != FREE_ONCE_ENDED)
-
-
-def objects_of(install: Installation) -> dict[tuple[str, str], dict[str, Any]]:
-    found = {(one["kind"], one["metadata"]["name"]): one for one in manifests(install, PARTS)}
-    assert len(found) == len(manifests(install, PARTS))
-    return found
-
-
-class TestPermissions:
-    def test_nobody_is_given_everything(self) -> None:
-        for install in (EVERYWHERE, ONE_NAMESPACE):
-            for one in objects_of(install).values():
-                for rule in one.get("rules", ()):
-                    words = (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
-                    assert not [word for word in words if "*" in word]
-                    assert not {"secrets", "pods/exec"} & set(rule["resources"])
-
-    def test_one_namespace_needs_nothing_of_the_cluster(self) -> None:
-        of_the_cluster = {"CustomResourceDefinition", "Namespace"}
-        for (kind, _), one in objects_of(ONE_NAMESPACE).items():
-            assert not kind.startswith("ClusterRole")
-            assert kind in of_the_cluster or one["metadata"]["namespace"] == "batch"
-        assert ("Namespace", "batch") not in objects_of(ONE_NAMESPACE)
-
-    def test_people_only_read_locks(self) -> None:
-        editor = objects_of(EVERYWHERE)["ClusterRole", "interlock-editor"]
-
-        verbs = {v for r in editor["rules"] if "locks" in r["resources"] for v in r["verbs"]}
-        assert verbs == {"get", "list", "watch"}
-        assert editor["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
-
-    @pytest.mark.parametrize("install", [EVERYWHERE, ONE_NAMESPACE], ids=["all", "one"])
-    def test_every_binding_leads_to_a_role_and_the_account(self, install: Installation) -> None:
-        found = objects_of(install)
-        bindings = [one for (kind, _), one in found.items() if kind.endswith("RoleBinding")]
-
-        assert len(bindings) == 2
-        for one in bindings:
-            assert (one["roleRef"]["kind"], one["roleRef"]["name"]) in found
-            (subject,) = one["subjects"]
-            assert (subject["kind"], subject["name"]) in found
-            assert subject["namespace"] == install.namespace
-
-
-class TestController:
-    def test_its_pods_have_few_rights(self) -> None:
-        made = objects_of(EVERYWHERE)["Deployment", "interlock-controller"]["spec"]
-        pod = made["template"]["spec"]
-        (container,) = pod["containers"]
-
-        assert made["replicas"] == 2
-        assert pod["securityContext"]["runAsNonRoot"] is True
-        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "readOnlyRootFilesystem": True,
-        }
-        assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
-        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-
-    def test_selectors_find_its_pods(self) -> None:
-        found = objects_of(EVERYWHERE)
-        labels = found["Deployment", "interlock-controller"]["spec"]["template"]["metadata"]
-        budget = found["PodDisruptionBudget", "interlock-controller"]["spec"]
-
-        assert found["Service", "interlock"]["spec"]["selector"] == labels["labels"]
-        assert budget["selector"]["matchLabels"] == labels["labels"]
-
-    def test_it_is_told_its_image_and_its_namespace(self) -> None:
-        install = replace(ONE_NAMESPACE, image="registry.example/interlock:7")
-        (container,) = objects_of(install)["Deployment", "interlock-controller"]["spec"][
-            "template"
-        ]["spec"]["containers"]
-
-        assert container["image"] == "registry.example/interlock:7"
-        assert "--namespace=batch" in container["args"]
-
-
-class TestText:
-    @pytest.mark.parametrize("install", [EVERYWHERE, ONE_NAMESPACE], ids=["all", "one"])
-    def test_yaml_and_json_say_the_same(self, install: Installation) -> None:
-        objects = manifests(install, PARTS)
-
-        assert list(yaml.safe_load_all(to_yaml(objects))) == objects
-        assert json.loads(to_json(objects))["items"] == objects
-        assert to_yaml(objects) == to_yaml(manifests(install, PARTS))
-
-    def test_it_can_be_read(self) -> None:
-        text = to_yaml(manifests(EVERYWHERE, PARTS))
-
-        assert not re.search(r"[&*]id\d", text)
-        assert "Enqueue: Wait in line.\n" in text
-
-
-class TestVerb:
-    def printed(self, capsys: pytest.CaptureFixture[str], *argv: str) -> list[dict[str, Any]]:
-        assert main(["manifests", *argv]) == 0
-        told = capsys.readouterr()
-        assert told.err == ""
-        return list(yaml.safe_load_all(told.out))
-
-    def test_definitions_and_roles_are_usual(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert self.printed(capsys) == manifests(EVERYWHERE)
-        assert "Deployment" not in {one["kind"] for one in manifests(EVERYWHERE)}
-
-    @pytest.mark.parametrize("part", PARTS)
-    def test_one_part(self, part: str, capsys: pytest.CaptureFixture[str]) -> None:
-        found = self.printed(capsys, "--only", part, "--namespace", "batch", "--image", "x:1")
-
-        assert found == manifests(replace(ONE_NAMESPACE, image="x:1"), [part])
-        assert found
-
-    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        (found,) = self.printed(capsys, "-o", "json")
-
-        assert found["kind"] == "List"
-        assert found["items"] == manifests(EVERYWHERE)
-
-    @pytest.mark.parametrize(
-        "argv", [["--namespace", "A_b"], ["--image", "a b"], ["--only", "x"], ["-o", "wide"]]
-    )
-    def test_bad_input(self, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["manifests", *argv]) == 2
-        assert capsys.readouterr().out == ""

@@ -122,6 +122,11 @@ def test_every_field_can_be_explained(kind: str) -> None:
         ("Jb", "", 'unknown kind; did you mean "Job"'),
         ("Job", "spec.proces", 'spec.proces: Job has no such field; did you mean "process"'),
         ("Job", "spec.title.x", "spec.title.x: Job has no such field"),
+        (
+            "Job",
+            "spec.pod.spec.containers[0]",
+            "not ours. A Kubernetes pod specification, `kubectl",
+        ),
     ],
 )
 def test_an_unknown_field_is_told(kind: str, path: str, told: str) -> None:
