@@ -146,15 +146,17 @@ class Applier:
             case AddFinalizer(resource, finalizer):
                 resource = _newest(resource, applied)
                 held = _without(resource.metadata.finalizers, finalizer)
-                applied.keep(await store.update(_with(resource, finalizers=(*held, finalizer))))
+                applied.keep(
+                    await store.update_ties(_with(resource, finalizers=(*held, finalizer)))
+                )
             case RemoveFinalizer(resource, finalizer):
                 resource = _newest(resource, applied)
                 held = _without(resource.metadata.finalizers, finalizer)
-                applied.keep(await store.update(_with(resource, finalizers=held)))
+                applied.keep(await store.update_ties(_with(resource, finalizers=held)))
             case DropOwner(resource, owner_uid):
                 resource = _newest(resource, applied)
                 owners = tuple(o for o in resource.metadata.owner_references if o.uid != owner_uid)
-                applied.keep(await store.update(_with(resource, owner_references=owners)))
+                applied.keep(await store.update_ties(_with(resource, owner_references=owners)))
             case DeleteResource(resource):
                 resource = _newest(resource, applied)
                 gone = await store.delete(resource.key, _exactly(resource.metadata))

@@ -29,6 +29,8 @@ class Cache(Generic[R]):
         self._gone: dict[Key, int] = {}
         #: The version up to which the cache has heard everything.
         self.version = 0
+        #: What is stored and cannot be read: not held, or held as it was before, and never gone.
+        self.unreadable: set[Key] = set()
 
     def get(self, key: Key) -> R | None:
         """The newest known version, or None when there is none."""
@@ -61,6 +63,7 @@ class Cache(Generic[R]):
         if self._gone.get(key, 0) >= version:
             return resource
         self._gone.pop(key, None)
+        self.unreadable.discard(key)
         self._held[key] = resource
         self._reindex(key, before, resource)
         return before
@@ -71,6 +74,7 @@ class Cache(Generic[R]):
         if before is not None and before.version > version:
             return None
         self._gone[key] = max(version, self._gone.get(key, 0))
+        self.unreadable.discard(key)
         if before is not None:
             del self._held[key]
             self._reindex(key, before, None)

@@ -97,22 +97,30 @@ class Informer(Generic[R]):
 
     async def _list(self) -> None:
         listed: dict[Key, Resource] = {}
+        unreadable: set[Key] = set()
         token = ""
         while True:
             page = await self._store.list(self.kind, limit=_PART, continue_token=token)
             listed.update((resource.key, resource) for resource in page.items)
+            unreadable.update(page.unreadable)
             token = page.continue_token
             if not token:
                 break
-        self._replace(listed, page.version)
+        self._replace(listed, unreadable, page.version)
         self._must_list = False
         self.synced.set()
         self._reached()
 
-    def _replace(self, listed: dict[Key, Resource], version: int) -> None:
+    def _replace(self, listed: dict[Key, Resource], unreadable: set[Key], version: int) -> None:
         """Make the cache say what the list says, except where the cache knows better."""
         changes = []
+        vanished = self._cache.unreadable - unreadable - listed.keys()
+        self._cache.unreadable = unreadable
+        if vanished:
+            changes += self._everything()
         for held in self._cache:
+            if held.key in unreadable:
+                continue
             if held.key not in listed and held.version <= version:
                 self._cache.drop(held.key, version)
                 changes.append(Change(held, None))
@@ -140,14 +148,24 @@ class Informer(Generic[R]):
             heard = event.version
             resource = event.resource
             if resource is None:
+                if event.unreadable is not None:
+                    self._cache.unreadable.add(event.unreadable)
                 continue
             if event.type is EventType.DELETED:
+                if resource.key in self._cache.unreadable:
+                    changes += self._everything()
                 drop_from(self._cache, resource.key, event.version, changes)
             else:
                 note_in(self._cache, resource, changes)
         self._cache.settle(heard)
         if changes:
             self._publish(changes)
+
+    def _everything(self) -> list[Change]:
+        """All that is held, as if it were new: nobody knows whom it matters to that what could not
+        be read is gone.
+        """
+        return [Change(None, held) for held in self._cache]
 
 
 def note_in(cache: Cache[Any], resource: Resource, changes: list[Change]) -> None:

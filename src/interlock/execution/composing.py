@@ -92,7 +92,9 @@ def _repeated(
         if task.stop_cause is not None:
             if task.index not in given and must_tell(view, _id(job, task), report, now):
                 yield _stop(job, task)
-        elif report is None and view.reports_complete and task.state is TaskState.STARTING:
+        elif not view.reports_complete or task.state is not TaskState.STARTING:
+            continue
+        elif report is None or report.prepared:
             yield LaunchTask(job, order_of(job, task.index, task.attempt))
 
 

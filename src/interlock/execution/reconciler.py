@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
@@ -21,7 +21,21 @@ from interlock.resources.transitions import has_ended
 _UNTIL_LISTED = timedelta(seconds=1)
 #: With every so many attempts under way, it takes longer until a start is worth a write.
 _CROWD = 8
-_MOST_PATIENCE = timedelta(seconds=1)
+
+
+class Patience(NamedTuple):
+    """How long it may take until it is written down that a task runs.
+
+    A task that ends sooner is written down once, not twice; where a write is dear, and many run,
+    that is worth more than the news.
+    """
+
+    least: timedelta = timedelta(milliseconds=20)
+    most: timedelta = timedelta(seconds=1)
+
+    def of(self, attempts: int) -> timedelta:
+        """The patience while so many attempts are under way."""
+        return min(self.least * (1 + attempts // _CROWD), self.most)
 
 
 class KnownReports(Protocol):
@@ -49,7 +63,7 @@ class ExecutionReconciler:
         reports: KnownReports,
         most_tasks: int = 1_000,
         *,
-        patience: timedelta = timedelta(milliseconds=20),
+        patience: Patience = Patience(),  # noqa: B008 (it cannot be changed)
     ) -> None:
         self._jobs = jobs
         self._reports = reports
@@ -128,7 +142,7 @@ class ExecutionReconciler:
             room=self._room.left_for(rank_of(job)) if job is not None else 0,
             strays=self._strays_of(key, job) if key in self._strays else (),
             told=self._told.get(key, {}),
-            patience=min(self._patience * (1 + self._room.used // _CROWD), _MOST_PATIENCE),
+            patience=self._patience.of(self._room.used),
         )
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
@@ -165,6 +179,9 @@ class ExecutionReconciler:
                 del uids[uid]
         if not uids:
             del self._strays[key]
+        if key in self._jobs.unreadable:
+            # What cannot be read may be the very Job that they belong to.
+            return ()
         heard = self._jobs.version
         reports = (report for uid in uids for report in self._reports.of(uid).values())
         # The Job was there at that version: who has not heard so far may just not know it yet.

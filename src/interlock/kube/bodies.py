@@ -90,6 +90,20 @@ def to_patch(stored: Resource, wanted: Resource, part: str) -> bytes | None:
     return encode({**changes, "metadata": metadata})
 
 
+def to_ties(resource: Resource) -> bytes:
+    """The finalizers and owners of a resource, for that version of that very object only."""
+    metadata = resource.metadata
+    ties: dict[str, Any] = {
+        "finalizers": list(metadata.finalizers),
+        "ownerReferences": [to_builtins(owner) for owner in metadata.owner_references],
+    }
+    if metadata.uid:
+        ties["uid"] = metadata.uid
+    if metadata.resource_version:
+        ties["resourceVersion"] = metadata.resource_version
+    return encode({"metadata": ties})
+
+
 def to_delete(options: DeleteOptions, *, uid: str, dry_run: bool) -> bytes:
     """How to delete, and only if what."""
     preconditions = {"uid": uid}

@@ -97,7 +97,7 @@ class Sight(AsyncIterator[Sequence[Event]]):
             return Event(EventType.DELETED, stand_in(bad), bad.version)
         self._undecodables.note(bad)
         # Not told as deleted: a Job that cannot be read may still be doing something.
-        return _bookmark(bad.version)
+        return Event(EventType.BOOKMARK, None, bad.version, bad.key)
 
 
 def _bookmark(version: int) -> Event:

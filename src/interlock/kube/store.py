@@ -109,11 +109,12 @@ class KubernetesStore:
 
     async def _whole(self, kind: str, selection: Selection | None) -> Page:
         page = await self._part(kind, selection, PART, "")
-        items = list(page.items)
+        items, unreadable = list(page.items), list(page.unreadable)
         while page.continue_token:
             page = await self._part(kind, selection, PART, page.continue_token)
             items += page.items
-        return Page(tuple(sorted(items, key=_key)), page.version)
+            unreadable += page.unreadable
+        return Page(tuple(sorted(items, key=_key)), page.version, unreadable=tuple(unreadable))
 
     async def _part(
         self, kind: str, selection: Selection | None, limit: int | None, token: str
@@ -135,7 +136,8 @@ class KubernetesStore:
         if matcher is not None:
             items, remaining = [item for item in items if matcher(item)], None
         version = int(metadata.resource_version or 0)
-        return Page(tuple(items), version, metadata.continue_, remaining)
+        unreadable = tuple(bad.key for bad in read.undecodable)
+        return Page(tuple(items), version, metadata.continue_, remaining, unreadable)
 
     def watch(
         self, kind: str, selection: Selection | None = None, *, since: int
@@ -183,6 +185,12 @@ class KubernetesStore:
     async def update(self, resource: R, *, dry_run: bool = False) -> R:
         """Replace spec and metadata; the stored status stays."""
         return await self._write(resource, "", dry_run)
+
+    async def update_ties(self, resource: R, *, dry_run: bool = False) -> R:
+        """Replace finalizers and owners; all else stays."""
+        call = self._writing(resource, "", dry_run)
+        call = replace(call, method="PATCH", body=bodies.to_ties(resource), media=MERGE_PATCH)
+        return cast("R", self._one(resource.key, await self._client.send(call)))
 
     async def update_status(self, resource: R, *, dry_run: bool = False) -> R:
         """Replace the status; the stored spec and metadata stay."""

@@ -60,6 +60,8 @@ class Page(Struct, frozen=True):
     continue_token: str = ""
     #: How many are left after this part, when known.
     remaining: int | None = None
+    #: What is stored as well and cannot be read: it is there, and nothing more is known of it.
+    unreadable: tuple[Key, ...] = ()
 
 
 class EventType(StrEnum):
@@ -79,6 +81,8 @@ class Event(Struct, frozen=True):
     #: The resource after the change; as it last was, for DELETED; None for BOOKMARK.
     resource: Resource | None
     version: int
+    #: With BOOKMARK: something of this name was written that cannot be read.
+    unreadable: Key | None = None
 
 
 class Store(Protocol):
@@ -114,6 +118,18 @@ class Store(Protocol):
         An empty `resource_version` means "whatever version there is". An update that changes
         nothing returns the resource as stored, and makes no version and no event. The last
         finalizer taken off a resource that is going removes it.
+
+        Raises:
+            NotFoundError: It is not there.
+            ConflictError: It changed since it was read, or has another uid.
+        """
+        ...
+
+    async def update_ties(self, resource: R, *, dry_run: bool = False) -> R:
+        """Replace finalizers and owners; all that people wrote stays, to the letter.
+
+        Otherwise as `update`: for a version, or any; the last finalizer taken off a resource that
+        is going removes it.
 
         Raises:
             NotFoundError: It is not there.

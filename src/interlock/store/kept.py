@@ -154,6 +154,15 @@ class KeptStore(ABC):
             raise
         return cast("R", await self._carry_out(change, dry_run))
 
+    async def update_ties(self, resource: R, *, dry_run: bool = False) -> R:
+        """Replace finalizers and owners; all else stays."""
+        try:
+            change = self._decide_update(rules.with_ties(self._stored_as(resource), resource))
+        except InterlockError:
+            await self._settle()
+            raise
+        return cast("R", await self._carry_out(change, dry_run))
+
     async def update_status(self, resource: R, *, dry_run: bool = False) -> R:
         """Replace the status; the stored spec and metadata stay."""
         try:

@@ -151,6 +151,19 @@ def updated(stored: R, given: R, *, version: int) -> R:
     return replace(given, metadata=metadata, status=cast("_Whole", stored).status)
 
 
+def with_ties(stored: R, given: R) -> R:
+    """The stored resource with the finalizers and owners that were given, as `given` was read."""
+    wanted = given.metadata
+    metadata = replace(
+        stored.metadata,
+        uid=wanted.uid,
+        resource_version=wanted.resource_version,
+        finalizers=wanted.finalizers,
+        owner_references=wanted.owner_references,
+    )
+    return replace(stored, metadata=metadata)
+
+
 def _same_spec(stored: Resource, given: Resource) -> bool:
     """Whether all but metadata and status is the same. Structs are compared, never bytes."""
     old, new = cast("_Whole", stored), cast("_Whole", given)

@@ -113,6 +113,16 @@ def test_a_missing_job_is_gone_only_for_who_has_heard_enough() -> None:
     assert caught_up.next_up() == "next"
 
 
+def test_a_job_that_cannot_be_read_still_holds() -> None:
+    lost = a_job("lost", version=50)
+    holder = replace(a_holder(lost), job_version=50)
+    room = Room(waiting("next", 6), a_lock(holders=(holder,)), heard=50)
+
+    room.jobs.unreadable.add(lost.key)
+
+    assert room.next_up() == ""
+
+
 def test_a_grant_of_an_epoch_that_was_given_back_counts_for_nothing() -> None:
     job = waiting("job", 5)
     later = replace(job, status=JobStatus(admission=AdmissionStatus(sequence=5, epoch=2)))

@@ -18,6 +18,8 @@ from datetime import datetime
 from random import Random
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from interlock.control.applier import Applier
 from interlock.control.cache import Cache
 from interlock.control.garbage import INDEXES
@@ -56,6 +58,8 @@ class TroubledStore(MemoryStore):
         #: Asked before every call with its name; may raise.
         self.before: Callable[[str], None] = lambda _: None
         self.calls: list[str] = []
+        #: What lists and watches cannot read.
+        self.unreadable: frozenset[Key] = frozenset()
         #: Deletions wait until this is set.
         self.go_on = asyncio.Event()
         self.go_on.set()
@@ -83,6 +87,10 @@ class TroubledStore(MemoryStore):
         self._called("update")
         return await super().update(resource, dry_run=dry_run)
 
+    async def update_ties(self, resource: R, *, dry_run: bool = False) -> R:
+        self._called("update_ties")
+        return await super().update_ties(resource, dry_run=dry_run)
+
     async def update_status(self, resource: R, *, dry_run: bool = False) -> R:
         self._called("update_status")
         return await super().update_status(resource, dry_run=dry_run)
@@ -103,7 +111,10 @@ class TroubledStore(MemoryStore):
         continue_token: str = "",
     ) -> Page:
         self._called("list")
-        return await super().list(kind, selection, limit=limit, continue_token=continue_token)
+        page = await super().list(kind, selection, limit=limit, continue_token=continue_token)
+        items = tuple(item for item in page.items if item.key not in self.unreadable)
+        found = tuple(item.key for item in page.items if item.key in self.unreadable)
+        return replace(page, items=items, unreadable=found)
 
     def watch(
         self, kind: str, selection: Selection | None = None, *, since: int

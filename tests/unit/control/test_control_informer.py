@@ -74,6 +74,27 @@ def test_what_is_there_and_what_happens_is_told_once() -> None:
     world.run(check())
 
 
+def test_what_cannot_be_read_any_more_is_kept_as_it_was() -> None:
+    world = World()
+    follows = Following(world)
+
+    async def check() -> None:
+        bad, good = await world.create_job("bad"), await world.create_job("good")
+        await follows.start()
+        world.store.unreadable = frozenset({bad.key})
+        world.store.interrupt(ExpiredError(1, 2))
+        await world.passes(20)
+        assert follows.cache.get(bad.key) == bad
+        assert follows.cache.unreadable == {bad.key}
+        world.store.unreadable = frozenset()
+        world.store.interrupt(ExpiredError(1, 2))
+        await world.passes(20)
+        assert follows.cache.unreadable == set()
+        assert follows.names() == ["bad", good.metadata.name]
+
+    world.run(check())
+
+
 def test_what_a_write_returned_is_no_news_when_the_store_tells_of_it() -> None:
     world = World()
     follows = Following(world)
@@ -186,6 +207,6 @@ def test_a_list_older_than_what_is_known_takes_nothing_back() -> None:
     follows = Following(world)
     newer = a_job("a", version=9, metadata={"finalizers": (JOB_FINALIZER,)})
     follows.cache.note(newer)
-    follows.informer._replace({}, 5)
+    follows.informer._replace({}, set(), 5)
 
     assert follows.names() == ["a"]

@@ -274,6 +274,14 @@ def test_nothing_is_a_stray_before_the_jobs_were_listed() -> None:
     assert desk.look("job") == Decision(wake_at=at(1))
 
 
+def test_tasks_of_a_job_that_cannot_be_read_are_no_strays() -> None:
+    desk = Desk()
+    desk.jobs.unreadable.add(Key("Job", "default", "job"))
+    desk.tell(a_report(uid="old"))
+
+    assert desk.look("job") == Decision(wake_at=at(1))
+
+
 def test_a_stop_is_not_repeated_at_every_look() -> None:
     desk = Desk()
     desk.put(replace(RUNNING, spec=replace(RUNNING.spec, kill_at=T0)))

@@ -124,6 +124,15 @@ def test_texts_that_became_unreadable_stop_what_runs() -> None:
         pytest.param(None, True, ["LaunchTask"], id="never arrived: launched again"),
         pytest.param(None, False, [], id="not all told: nothing is assumed"),
         pytest.param(a_report(ReportState.ACCEPTED), True, [], id="arrived"),
+        pytest.param(
+            a_report(ReportState.ACCEPTED, prepared=True),
+            True,
+            ["LaunchTask"],
+            id="prepared by somebody who died: launched again",
+        ),
+        pytest.param(
+            a_report(ReportState.ACCEPTED, prepared=True), False, [], id="prepared, not all told"
+        ),
     ],
 )
 def test_a_recorded_attempt(report: object, complete: bool, expected: list[str]) -> None:

@@ -212,6 +212,14 @@ class FaultyStore:
             key=resource.key,
         )
 
+    async def update_ties(self, resource: R, *, dry_run: bool = False) -> R:
+        """Replace finalizers and owners."""
+        return await self._wire.call(
+            f"update ties of {resource.key}",
+            lambda: self._write(self._inner.update_ties(resource, dry_run=dry_run)),
+            key=resource.key,
+        )
+
     async def update_status(self, resource: R, *, dry_run: bool = False) -> R:
         """Replace the status."""
         return await self._wire.call(

@@ -88,7 +88,7 @@ async def events_until(
     """The events of a watch, bookmarks apart, up to the batch that makes it enough."""
     seen: list[Event] = []
     async for batch in batches:
-        seen.extend(event for event in batch if event.type is not EventType.BOOKMARK)
+        seen.extend(e for e in batch if e.unreadable or e.type is not EventType.BOOKMARK)
         if done(seen):
             return seen
     raise AssertionError(f"the watch ended early, after {seen}")

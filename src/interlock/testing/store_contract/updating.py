@@ -53,6 +53,29 @@ class UpdatingContract(StoreSuite):
             await store.update(with_spec(made, priority=2))
 
     @on_store
+    async def test_ties_change_and_all_else_stays(self, store: Store, namespace: str) -> None:
+        made = await store.create(new_job(namespace))
+        made = await store.update_status(in_phase(made, JobPhase.RUNNING))
+        wanted = with_metadata(made, finalizers=("example.com/hold",), labels={"not": "written"})
+        tied = await store.update_ties(with_spec(wanted, priority=9))
+
+        assert tied.metadata.finalizers == ("example.com/hold",)
+        assert (tied.metadata.labels, tied.spec, tied.status) == (
+            made.metadata.labels,
+            made.spec,
+            made.status,
+        )
+        assert tied.metadata.generation == made.metadata.generation
+        assert await store.get(made.key) == tied
+        with pytest.raises(ConflictError):
+            await store.update_ties(with_metadata(made, finalizers=()))
+        gone = await store.delete(made.key)
+        assert gone.is_going
+        await store.update_ties(with_metadata(tied, finalizers=(), resource_version=""))
+        with pytest.raises(NotFoundError):
+            await store.get(made.key)
+
+    @on_store
     async def test_no_version_means_any(self, store: Store, namespace: str) -> None:
         made = await store.create(new_job(namespace))
         await store.update(with_spec(made, priority=1))
