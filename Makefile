@@ -36,12 +36,15 @@ simulate: setup
 bench: setup
 	$(BIN)/python -m bench
 
-# The programs of a Kubernetes control plane for tests/e2e: found, or built once and kept outside the tree.
+# The programs of a Kubernetes control plane for tests/e2e, and helm for the chart's tests: found, or
+# built once and kept outside the tree. The last line is the folder of the control plane's.
 kube: setup
+	@$(BIN)/python tools/ensure_helm.py
 	@$(BIN)/python tools/ensure_kube.py
 
 docs: setup
 	$(BIN)/python tools/write_docs.py
+	$(BIN)/python tools/write_chart.py
 
 lock: setup
 	$(BIN)/python -m pip install --quiet uv

@@ -13,9 +13,8 @@ from interlock.control.applier import Applier
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock, pause
 from interlock.control.garbage import INDEXES, Garbage
-from interlock.control.gate import Gate
 from interlock.control.informer import Informer
-from interlock.control.lease import Election, LeaseTimes
+from interlock.control.lease import Election
 from interlock.control.loop import Loop
 from interlock.control.metrics import Metrics
 from interlock.control.proofs import Proofs
@@ -24,12 +23,13 @@ from interlock.control.reconciler import Change
 from interlock.control.reports import Reports
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task, stop_in_order
-from interlock.execution.reconciler import ExecutionReconciler
+from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
+from interlock.resources.modes import Mode
 from interlock.store.contract import Journal, Store
 
 logger = logging.getLogger("interlock.plane")
@@ -39,14 +39,16 @@ Connect = Callable[[int], Awaitable[Runtime]]
 #: Told of every change that the caches take in.
 Observer = Callable[[Change], None]
 
-_ROOMS = ("admission", "execution", "garbage")
+_ROOMS_OF_OURS = ("admission", "execution")
+_ROOMS = (*_ROOMS_OF_OURS, "garbage")
 
 
 class ControlPlane:
     """Keeps caches of what is stored and, while it leads, has the rooms decide.
 
     Followers keep their caches up to date too: they answer questions, and begin without delay
-    when it is their turn.
+    when it is their turn. With `collects`, what goes with its owner or namespace is seen to here;
+    a cluster does that by itself.
     """
 
     def __init__(
@@ -57,11 +59,12 @@ class ControlPlane:
         clock: Clock,
         luck: Random,
         connect: Connect,
-        identity: str,
-        sole: bool = False,
+        election: Election,
         observers: Sequence[Observer] = (),
         most_tasks: int = 1000,
-        lease_times: LeaseTimes | None = None,
+        patience: Patience | None = None,
+        collects: bool = True,
+        mode: Mode = Mode.EMBEDDED,
     ) -> None:
         self._store = store
         self._journal = journal
@@ -69,16 +72,17 @@ class ControlPlane:
         self._luck = luck
         self._connect = connect
         self._most_tasks = most_tasks
+        self._patience = patience or Patience()
+        self._mode = mode
         self._observers = tuple(observers)
         self.jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
         self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids, **INDEXES})
         self.namespaces: Cache[Namespace] = Cache("Namespace", INDEXES)
         self.leases: Cache[Lease] = Cache("Lease", INDEXES)
-        self.metrics = Metrics(_ROOMS)
-        self.gate = Gate(clock)
-        self.election = Election(
-            store, clock, luck, self.gate, identity, sole=sole, times=lease_times
-        )
+        self._collects = collects
+        self.election = election
+        self.gate = election.gate
+        self.metrics = Metrics(_ROOMS if collects else _ROOMS_OF_OURS, gate=self.gate)
         self._informers = tuple(self._informer(cache) for cache in self._caches.values())
         #: The loop of the present leadership; None while another leads.
         self.loop: Loop | None = None
@@ -89,8 +93,15 @@ class ControlPlane:
 
     @property
     def _caches(self) -> dict[str, Cache[Any]]:
-        caches = (self.jobs, self.locks, self.namespaces, self.leases)
+        caches: tuple[Cache[Any], ...] = (self.jobs, self.locks)
+        if self._collects:
+            caches += (self.namespaces, self.leases)
         return {cache.kind: cache for cache in caches}
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the caches hold everything that was stored when they began."""
+        return all(informer.synced.is_set() for informer in self._informers)
 
     def start(self) -> None:
         """Begin, on the running event loop."""
@@ -105,6 +116,11 @@ class ControlPlane:
         for informer in self._informers:
             await informer.synced.wait()
 
+    @property
+    def activities(self) -> tuple[asyncio.Task[None], ...]:
+        """What goes on until it is stopped; one that ends before is broken."""
+        return self._tasks
+
     async def stop(self) -> None:
         """Stop looking, finish what is being carried out, and let the next one lead."""
         if self.loop is not None:
@@ -112,6 +128,8 @@ class ControlPlane:
             return
         for task in self._tasks:
             await end_task(task)
+        # It may lead without being at work yet: its runtime could not be reached.
+        await self.election.release()
 
     async def _lead(self) -> None:
         """Work whenever this control plane leads, until cancelled."""
@@ -134,11 +152,12 @@ class ControlPlane:
         queue = WorkQueue(self._clock, self._luck)
         reports = Reports(runtime, self._clock, self._luck)
         proofs = Proofs(self._store, self._caches, self._clock)
+        garbage = (Garbage(self._caches, proofs),) if self._collects else ()
         loop = Loop(
             reconcilers=(
-                AdmissionReconciler(self.jobs, self.locks),
-                ExecutionReconciler(self.jobs, reports, self._most_tasks),
-                Garbage(self._caches, proofs),
+                AdmissionReconciler(self.jobs, self.locks, self._mode),
+                ExecutionReconciler(self.jobs, reports, self._most_tasks, patience=self._patience),
+                *garbage,
             ),
             caches=self._caches,
             reports=reports,

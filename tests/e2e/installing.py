@@ -18,12 +18,15 @@ _PLURALS = {
     "Deployment": "deployments",
     "Job": "jobs",
     "Lock": "locks",
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
     "Namespace": "namespaces",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "Role": "roles",
     "RoleBinding": "rolebindings",
     "Service": "services",
     "ServiceAccount": "serviceaccounts",
+    "ServiceMonitor": "servicemonitors",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
 }
 STRICT = "fieldValidation=Strict"
 DRY_RUN = f"dryRun=All&{STRICT}"

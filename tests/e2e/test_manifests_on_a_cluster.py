@@ -27,6 +27,8 @@ from interlock.testing.kube.access import Access, Document, User
 from interlock.testing.serving import PATIENCE_S
 
 EVERYWHERE = Installation()
+#: All but the ServiceMonitor, whose kind an API server does not know without Prometheus' operator.
+KNOWN = tuple(part for part in PARTS if part != "monitor")
 CONTROLLER = "system:serviceaccount:{}:interlock"
 JOBS, LOCKS = "interlock.dev/jobs", "interlock.dev/locks"
 MEDIA = "application/merge-patch+json"
@@ -36,23 +38,29 @@ MEDIA = "application/merge-patch+json"
 def installed(cluster: Access) -> Access:
     """A cluster in which the definitions and roles are installed, for all namespaces."""
     install_definitions(cluster)
-    for one in manifests(EVERYWHERE, ["rbac"]):
+    for one in (*manifests(EVERYWHERE, ["rbac"]), *rights_to_webhooks(EVERYWHERE)):
         answer = apply(cluster, one)
         assert answer.status in (200, 201), answer.body
     return cluster
+
+
+def rights_to_webhooks(install: Installation) -> list[Document]:
+    """The webhook without its configurations: nobody is there to be asked."""
+    return [one for one in manifests(install, ["webhook"]) if "Role" in one["kind"]]
 
 
 @pytest.fixture(scope="module")
 def namespace(installed: Access) -> Iterator[str]:
     """A namespace with a controller of its own."""
     with installed.namespace() as name:
-        for one in manifests(Installation(namespace=name, everywhere=False), ["rbac"]):
+        install = Installation(namespace=name, everywhere=False)
+        for one in (*manifests(install, ["rbac"]), *rights_to_webhooks(install)):
             assert apply(installed, one).status in (200, 201)
         yield name
 
 
 def assert_taken(cluster: Access, install: Installation) -> None:
-    for one in manifests(install, PARTS):
+    for one in manifests(install, KNOWN):
         answer = apply(cluster, one, DRY_RUN)
         assert answer.status in (200, 201), answer.body["message"]
         assert warnings_of(answer) == []
@@ -70,7 +78,7 @@ def test_all_for_one_namespace_is_taken_without_a_warning(
 
 def test_a_strict_namespace_takes_the_controllers_pods(installed: Access) -> None:
     """The namespace enforces the strictest of the standards for pods."""
-    (made,) = [one for one in manifests(EVERYWHERE, PARTS) if one["kind"] == "Deployment"]
+    (made,) = [one for one in manifests(EVERYWHERE, KNOWN) if one["kind"] == "Deployment"]
     template = made["spec"]["template"]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "try"}, **template}
     pod["metadata"] = {"name": "try", **template["metadata"]}
@@ -97,19 +105,31 @@ def may(cluster: Access, user: str, namespace: str, what: str) -> bool:
 
 
 NEEDED = [
-    *(f"{verb} {JOBS}" for verb in ("get", "list", "watch", "update", "patch", "delete")),
+    *(f"{verb} {JOBS}" for verb in ("get", "list", "watch", "create", "update", "patch", "delete")),
     *(f"{verb} {JOBS}/status" for verb in ("update", "patch")),
     f"update {JOBS}/finalizers",
     *(f"{verb} {LOCKS}" for verb in ("get", "list", "watch", "create", "update", "delete")),
     f"update {LOCKS}/status",
     *(f"{verb} /pods" for verb in ("get", "list", "watch", "create", "patch", "delete")),
     "get /pods/log",
+    *(f"{verb} batch/jobs" for verb in ("get", "list", "watch", "create", "patch", "delete")),
     "create /events",
     "patch events.k8s.io/events",
 ]
+#: What a controller that serves all namespaces needs of the cluster.
+OF_THE_CLUSTER = [
+    "get /nodes",
+    "watch /namespaces",
+    "create authentication.k8s.io/tokenreviews",
+    "create authorization.k8s.io/subjectaccessreviews",
+]
 NEVER = [
-    f"create {JOBS}",
+    f"create {JOBS}/status",
     "get /secrets",
+    "list /secrets",
+    "get /secrets another",
+    "delete /secrets interlock-webhook",
+    "update batch/cronjobs",
     "create /pods/exec",
     "get /configmaps",
     "create /namespaces",
@@ -117,6 +137,8 @@ NEVER = [
     "get coordination.k8s.io/leases another",
     "create rbac.authorization.k8s.io/rolebindings",
     "update apiextensions.k8s.io/customresourcedefinitions",
+    "create admissionregistration.k8s.io/validatingwebhookconfigurations",
+    "patch admissionregistration.k8s.io/validatingwebhookconfigurations another",
 ]
 
 
@@ -150,6 +172,30 @@ class TestController:
                 assert_may(installed, user, place, f"{verb} coordination.k8s.io/leases interlock")
             assert_may(installed, user, place, "create coordination.k8s.io/leases")
             assert not may(installed, user, "kube-system", "create coordination.k8s.io/leases")
+
+    def test_it_keeps_its_certificate_there(self, installed: Access, namespace: str) -> None:
+        for place in (EVERYWHERE.namespace, namespace):
+            user = CONTROLLER.format(place)
+            for verb in ("get", "update"):
+                assert_may(installed, user, place, f"{verb} /secrets interlock-webhook")
+            assert_may(installed, user, place, "create /secrets")
+            assert not may(installed, user, "kube-system", "create /secrets")
+
+    @pytest.mark.parametrize("kind", ["validating", "mutating"])
+    def test_it_says_whom_to_trust(self, kind: str, installed: Access, namespace: str) -> None:
+        hooks = f"admissionregistration.k8s.io/{kind}webhookconfigurations"
+        one = Installation(namespace=namespace, everywhere=False)
+        for install in (EVERYWHERE, one):
+            for verb in ("get", "patch"):
+                assert_may(installed, install.account, "", f"{verb} {hooks} {install.cluster_name}")
+        assert not may(installed, one.account, "", f"patch {hooks} {EVERYWHERE.cluster_name}")
+
+    @pytest.mark.parametrize("what", OF_THE_CLUSTER)
+    def test_for_all_namespaces_it_may_ask_the_cluster(
+        self, what: str, installed: Access, namespace: str
+    ) -> None:
+        assert_may(installed, EVERYWHERE.account, "", what)
+        assert not may(installed, CONTROLLER.format(namespace), "", what)
 
     def test_it_reads_namespaces(self, installed: Access, namespace: str) -> None:
         everywhere = CONTROLLER.format(EVERYWHERE.namespace)
@@ -244,7 +290,7 @@ class Kubectl:
 class TestKubectl:
     @pytest.mark.parametrize("text", [to_yaml, to_json], ids=["yaml", "json"])
     def test_it_would_apply_everything(self, text: Any, kubectl: Kubectl) -> None:
-        objects = manifests(EVERYWHERE, PARTS)
+        objects = manifests(EVERYWHERE, KNOWN)
 
         told = kubectl("apply", "--dry-run=server", "--server-side", "--force-conflicts", "-f", "-",
                        given=text(objects))  # fmt: skip

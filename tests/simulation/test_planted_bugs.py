@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 import interlock.admission.lines as lines
 import interlock.admission.reconciler as admission_room
-import interlock.control.applier as applier
 import interlock.control.forgetting as forgetting
 import interlock.execution.folding as folding
 import interlock.execution.launching as launching
@@ -64,7 +63,7 @@ Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
 
 #: So many worlds are tried for one bug.
-MOST_WORLDS = 60
+MOST_WORLDS = 120
 
 
 def _busy(number: int) -> CreateJob:
@@ -399,15 +398,15 @@ def versions_are_not_compared(patch: Patch) -> None:
 
 
 def specs_are_touched(patch: Patch) -> None:
-    really = applier._with
+    really = rules.with_ties
 
-    def touched(resource: Resource, **changes: object) -> Resource:
-        made = really(resource, **changes)
+    def touched(stored: Resource, given: Resource) -> Resource:
+        made = really(stored, given)
         if not isinstance(made, Job):
             return made
         return replace(made, spec=replace(made.spec, title="touched"))
 
-    patch.setattr(applier, "_with", touched)
+    patch.setattr(rules, "with_ties", touched)
 
 
 def moments_are_forgotten(patch: Patch) -> None:

@@ -10,11 +10,13 @@ import hmac
 import ipaddress
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from interlock.api.answers import RefusedError
+from interlock.api.requests import Request
 from interlock.resources.errors import InterlockError
 
 #: These tell nothing, and whoever watches over a server has no token.
@@ -24,6 +26,19 @@ MIN_TOKEN = 16
 
 class TokenFileError(InterlockError):
     """The token file cannot be used."""
+
+
+class Guard(Protocol):
+    """Stands at the door of a server."""
+
+    async def admit(self, request: Request) -> None:
+        """Let a request in; one for a WebSocket counts as a GET.
+
+        Raises:
+            RefusedError: It is not let in, and why.
+            InterlockError: Whoever would know cannot be asked.
+        """
+        ...
 
 
 class Security(Struct, frozen=True, kw_only=True):
@@ -37,19 +52,20 @@ class Security(Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Security(loopback={self.loopback}, tokens={len(self.tokens)})"
 
-    def check(self, path: str, headers: dict[bytes, bytes]) -> None:
+    async def admit(self, request: Request) -> None:
         """Let a request in.
 
         Raises:
             RefusedError: It comes from a foreign page, or without a token.
         """
+        headers = request.headers
         host = headers.get(b"host", b"")
         if self.loopback and not _is_local(host):
             raise RefusedError(403, "this server answers to names of the loopback interface only")
         origin = headers.get(b"origin")
         if origin is not None and not _is_own(origin, host):
             raise RefusedError(403, "requests from pages of other sites are refused")
-        if self.tokens and path not in OPEN_PATHS:
+        if self.tokens and request.path not in OPEN_PATHS:
             self._check_token(headers.get(b"authorization", b""))
 
     def _check_token(self, authorization: bytes) -> None:
@@ -60,11 +76,12 @@ class Security(Struct, frozen=True, kw_only=True):
             for token in self.tokens:
                 known |= hmac.compare_digest(token, given.strip())
         if not known:
-            raise RefusedError(
-                401,
-                "a valid token is needed: Authorization: Bearer TOKEN",
-                headers=((b"www-authenticate", b"Bearer"),),
-            )
+            raise unauthorized("a valid token is needed: Authorization: Bearer TOKEN")
+
+
+def unauthorized(message: str) -> RefusedError:
+    """The refusal of somebody who is not known."""
+    return RefusedError(401, message, headers=((b"www-authenticate", b"Bearer"),))
 
 
 def read_tokens(path: Path) -> tuple[bytes, ...]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import uvicorn
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from interlock.api.app import ApiApp
+from interlock.api.requests import Receive, Scope, Send
 from interlock.resources.errors import InterlockError
 
 #: What a request line and all headers may take together.
@@ -152,11 +153,34 @@ class _Server(uvicorn.Server):
         yield
 
 
-class HttpServer:
-    """Serves an application on a socket, as an asynchronous context."""
+class Application(Protocol):
+    """What is served."""
 
-    def __init__(self, app: ApiApp, listener: socket.socket, tls: Tls | None = None) -> None:
+    def stop(self) -> None:
+        """End what would go on for ever."""
+        ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        ...
+
+
+class HttpServer:
+    """Serves an application on a socket, as an asynchronous context.
+
+    With a TLS context instead of files, whoever has the context may replace the certificate in it
+    while the server runs.
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        listener: socket.socket,
+        tls: Tls | ssl.SSLContext | None = None,
+    ) -> None:
         self._app = app
+        files = tls if isinstance(tls, Tls) else None
+        context = tls if isinstance(tls, ssl.SSLContext) else None
         self._listener = listener
         config = uvicorn.Config(
             app,
@@ -172,8 +196,9 @@ class HttpServer:
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=FINISH_S,
-            ssl_certfile=tls.cert if tls else None,
-            ssl_keyfile=tls.key if tls else None,
+            ssl_certfile=files.cert if files else None,
+            ssl_keyfile=files.key if files else None,
+            ssl_context_factory=(lambda *_: context) if context else None,
         )
         self._server = _Server(config)
         self._serving: asyncio.Task[None] | None = None

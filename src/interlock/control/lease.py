@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 from msgspec import Struct
@@ -17,7 +18,12 @@ from msgspec.structs import replace
 from interlock.control.clock import Clock, Timer, pause
 from interlock.control.gate import Gate
 from interlock.resources.cluster import Lease, LeaseSpec, Namespace
-from interlock.resources.errors import AlreadyExistsError, InterlockError, NotFoundError
+from interlock.resources.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    InterlockError,
+    NotFoundError,
+)
 from interlock.resources.metadata import Key, Metadata
 from interlock.store.contract import Store
 
@@ -26,10 +32,17 @@ logger = logging.getLogger("interlock.lease")
 SYSTEM_NAMESPACE = "interlock-system"
 _RELEASED = "the lease was released"
 LEASE = Key("Lease", SYSTEM_NAMESPACE, "interlock")
+#: A renewal that failed is tried again after this part of the usual pause: there is little time.
+_SOON = 0.2
 
 
 class LeaseTimes(Struct, frozen=True, kw_only=True):
-    """How long things take, in seconds: the defaults are those of Kubernetes' own controllers."""
+    """How long things take, in seconds: the defaults are those of Kubernetes' own controllers.
+
+    A renewal counts from the moment it was begun, before anything was sent, and others count
+    from when they saw it. So `renew_by_s` below `lasts_s` is all it takes for a leader to stop
+    before another begins, however slow a renewal was.
+    """
 
     #: Others wait this long after the last renewal they saw.
     lasts_s: float = 15.0
@@ -45,7 +58,8 @@ class Election:
     Whether a foreign lease has run out is measured here, by this machine's monotonic clock, from
     when its last change was seen: the moments written in it come from clocks that may differ.
     With `sole` there can be no other control plane (the data directory is locked): the lease is
-    taken at once and needs no renewal.
+    taken at once and needs no renewal. With `namespace` the lease is kept there, and somebody
+    else makes that namespace; without, it is kept in our own, which is made when it is missing.
     """
 
     def __init__(
@@ -58,14 +72,23 @@ class Election:
         *,
         sole: bool = False,
         times: LeaseTimes | None = None,
+        namespace: str = "",
     ) -> None:
         self._store = store
         self._clock = clock
         self._luck = luck
-        self._gate = gate
-        self._identity = identity
+        #: Open while this control plane leads.
+        self.gate = gate
+        self.identity = identity
         self._sole = sole
         self._times = times or LeaseTimes()
+        self._makes_namespace = not namespace
+        #: Where the lease is.
+        self.key = LEASE._replace(namespace=namespace or LEASE.namespace)
+        #: What was last told of a lease that could not be taken.
+        self._told = ""
+        #: How often this control plane began to lead.
+        self.terms = 0
         self._held: Lease | None = None
         #: The foreign lease as last seen, and when a change of it was last seen.
         self._seen = ""
@@ -86,12 +109,15 @@ class Election:
 
     async def release(self) -> None:
         """Stop leading and let the next one begin at once. Call it after `run` has ended."""
-        held, leading = self._held, self.leading.is_set()
         self.resign(_RELEASED)
-        if held is None or not leading:
+        held, self._held = self._held, None
+        if held is None:
             return
         try:
             await self._store.update(replace(held, spec=replace(held.spec, holder_identity="")))
+        except ConflictError:
+            # It was somebody else's already.
+            return
         except InterlockError as error:
             logger.warning("the lease could not be released, it runs out by itself: %s", error)
 
@@ -100,18 +126,28 @@ class Election:
             began = self._clock.monotonic()
             try:
                 lease = await self._try_to_take()
+                self._told = ""
             except InterlockError as error:
-                logger.info("the lease could not be taken: %s", error)
+                self._tell(error)
                 lease = None
             if lease is not None:
                 self._lead(lease, began)
                 return
             await pause(self._clock, self._times.every_s * (1.0 + 0.2 * self._luck.random()))
 
+    def _tell(self, error: InterlockError) -> None:
+        """Say why the lease cannot be taken; once, for it is tried all the time."""
+        told = str(error)
+        if isinstance(error, NotFoundError) and error.key.kind == "Namespace":
+            told = f"its namespace {self.key.namespace} is not there; it is taken once it is"
+        if told != self._told and not isinstance(error, (ConflictError, AlreadyExistsError)):
+            logger.warning("the lease could not be taken: %s", told)
+            self._told = told
+
     async def _try_to_take(self) -> Lease | None:
         """Take the lease if that may be done now; None when it is somebody else's."""
         try:
-            lease = await self._store.get(LEASE)
+            lease = await self._store.get(self.key)
         except NotFoundError:
             return await self._create()
         assert isinstance(lease, Lease)
@@ -127,25 +163,23 @@ class Election:
         return await self._store.update(replace(lease, spec=spec))
 
     async def _create(self) -> Lease:
-        try:
-            namespace = Namespace(metadata=Metadata(name=SYSTEM_NAMESPACE))
-            await self._store.create(namespace)
-        except AlreadyExistsError:
-            pass
+        if self._makes_namespace:
+            with suppress(AlreadyExistsError):
+                await self._store.create(Namespace(metadata=Metadata(name=self.key.namespace)))
         now = self._clock.now()
-        metadata = Metadata(name=LEASE.name, namespace=LEASE.namespace)
+        metadata = Metadata(name=self.key.name, namespace=self.key.namespace)
         spec = replace(self._claim(), acquire_time=now, renew_time=now)
         return await self._store.create(Lease(metadata=metadata, spec=spec))
 
     def _claim(self) -> LeaseSpec:
         return LeaseSpec(
-            holder_identity=self._identity,
+            holder_identity=self.identity,
             lease_duration_seconds=max(round(self._times.lasts_s), 1),
         )
 
     def _may_take(self, lease: Lease) -> bool:
         holder = lease.spec.holder_identity
-        if self._sole or holder in ("", self._identity):
+        if self._sole or holder in ("", self.identity):
             return True
         monotonic = self._clock.monotonic()
         if lease.metadata.resource_version != self._seen:
@@ -156,6 +190,7 @@ class Election:
     def _lead(self, lease: Lease, began: float) -> None:
         """Begin a term. It is numbered by the version that made it, so later terms are higher."""
         self._held = lease
+        self.terms += 1
         self._extend(lease.version, began)
         self.leading.set()
         logger.info("leading, term %d", lease.version)
@@ -166,53 +201,68 @@ class Election:
         if self._watchdog is not None:
             self._watchdog.cancel()
         if self._sole:
-            self._gate.open(term)
+            self.gate.open(term)
             return
         until = began + self._times.renew_by_s
-        self._gate.open(term, until)
+        self.gate.open(term, until)
         left = max(until - self._clock.monotonic(), 0.0)
         self._watchdog = self._clock.call_later(left, self._expire)
 
     def _expire(self) -> None:
         """Renewing took too long, and may still be waiting for an answer: stop at once."""
-        if not self._gate.is_open:
+        if not self.gate.is_open:
             self.resign()
 
     async def _keep(self) -> None:
         """Renew until that fails for too long, or somebody else has the lease."""
+        wait_s = self._times.every_s
         while self.leading.is_set():
-            await pause(self._clock, self._times.every_s)
-            if not self._gate.is_open:
+            await pause(self._clock, wait_s)
+            if not self.gate.is_open:
                 return
-            if not self._sole and not await self._renew():
+            if self._sole:
+                continue
+            try:
+                if not await self._renew():
+                    return
+                wait_s = self._times.every_s
+            except NotFoundError:
+                # Whoever comes first makes another one, and may have done so already.
                 return
+            except InterlockError as error:
+                # Whether the write happened is not known. The gate shuts by itself if this goes on.
+                logger.warning("the lease could not be renewed: %s", error)
+                wait_s = self._times.every_s * _SOON
 
     async def _renew(self) -> bool:
-        """Renew once; returns whether this control plane may still be the leader."""
+        """Renew once; returns whether this control plane is still the leader."""
         began = self._clock.monotonic()
+        held = self._held
+        assert held is not None
         try:
-            found = await self._store.get(LEASE)
+            held = await self._store.update(self._renewed(held))
+        except ConflictError:
+            # Somebody else has it, or an earlier renewal arrived whose answer did not.
+            found = await self._store.get(self.key)
             assert isinstance(found, Lease)
-            if found.spec.holder_identity != self._identity:
+            if found.spec.holder_identity != self.identity:
                 return False
-            spec = replace(found.spec, renew_time=self._clock.now())
-            held = await self._store.update(replace(found, spec=spec))
-        except InterlockError as error:
-            # Whether the write happened is not known. The gate shuts by itself if this goes on.
-            logger.warning("the lease could not be renewed: %s", error)
-            return True
-        if not self.leading.is_set() or not self._gate.is_open:
+            held = await self._store.update(self._renewed(found))
+        if not self.leading.is_set() or not self.gate.is_open:
             return False
         self._held = held
-        self._extend(self._gate.term, began)
+        self._extend(self.gate.term, began)
         return True
+
+    def _renewed(self, lease: Lease) -> Lease:
+        return replace(lease, spec=replace(lease.spec, renew_time=self._clock.now()))
 
     def resign(self, reason: str = "the lease was lost") -> None:
         """Write nothing more. The lease itself is left as it is, and runs out."""
         if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
-        self._gate.shut(reason)
+        self.gate.shut(reason)
         if self.leading.is_set():
             self.leading.clear()
             level = logging.INFO if reason == _RELEASED else logging.WARNING

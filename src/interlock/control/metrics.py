@@ -73,7 +73,12 @@ class RoomMetrics:
 class Metrics(Collector):
     """All numbers of one loop. Two control planes in one process do not share them."""
 
-    def __init__(self, rooms: Iterable[str], registry: CollectorRegistry | None = None) -> None:
+    def __init__(
+        self,
+        rooms: Iterable[str],
+        registry: CollectorRegistry | None = None,
+        gate: Gate | None = None,
+    ) -> None:
         self.registry = registry or CollectorRegistry()
         self.rooms = {room: RoomMetrics() for room in rooms}
         self.store_writes = 0
@@ -81,7 +86,8 @@ class Metrics(Collector):
         self.tasks_stopped = 0
         self.tasks_forgotten = 0
         self._queue: WorkQueue | None = None
-        self._gate: Gate | None = None
+        #: Shown from the start: one that only follows is asked too.
+        self._gate = gate
         self._reports: Reports | None = None
         self.registry.register(self)
 

@@ -20,7 +20,8 @@ from interlock.control.backoff import delay_after
 from interlock.control.clock import Clock, pause
 from interlock.kube.config import ClusterConfig
 from interlock.kube.credentials import Credentials
-from interlock.kube.errors import error_of, read_status
+from interlock.kube.errors import DistrustedError, error_of, read_status
+from interlock.kube.sending import Guard, fence_of, guarded
 from interlock.kube.sockets import Sockets
 from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.resources.metadata import Key
@@ -51,13 +52,21 @@ class Patience(Struct, frozen=True, kw_only=True):
 
 
 _USUAL = Patience()
-#: A leader must know soon whether it still leads.
-_SHORT = Patience(timeout_s=4.0, attempts=2)
+#: Others wait for these, and nothing is lost without them: reviews of who asks, and events.
+_LITTLE = Patience(timeout_s=10.0, attempts=3)
+#: A renewal is tried again by whoever renews, who knows how much time is left.
+_ONCE = Patience(timeout_s=4.0, attempts=1)
 
 
-def usual_patience(kind: str) -> Patience:
+def usual_patience(kind: str, *, lease: Patience = _ONCE) -> Patience:
     """How patient to be with requests about a kind."""
-    return _SHORT if kind == "Lease" else _USUAL
+    match kind:
+        case "Lease":
+            return lease
+        case "TokenReview" | "SubjectAccessReview" | "Event":
+            return _LITTLE
+        case _:
+            return _USUAL
 
 
 _CONNECT_S = 5.0
@@ -79,6 +88,8 @@ class Call(Struct, frozen=True, kw_only=True):
     expected: str = ""
     #: The version that a list or watch is to begin at.
     version: int = 0
+    #: Asked whenever the request is about to be sent; a write without one is always let pass.
+    guard: Guard | None = None
 
     @property
     def is_read(self) -> bool:
@@ -147,6 +158,8 @@ class Client:
         )
         #: How many answers there were, by kind, method and HTTP status; 0 when there was none.
         self.answers: Counter[tuple[str, str, int]] = Counter()
+        #: How often watches were resumed, by kind.
+        self.resumed: Counter[str] = Counter()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -167,6 +180,7 @@ class Client:
         server said, or the connection shows, that nothing was done.
 
         Raises:
+            FencedError: The guard let it pass no more, and nothing was done.
             InterlockError: What the server refused, or that it does not answer.
         """
         patience = self._patience(call.key.kind)
@@ -236,8 +250,12 @@ class Client:
         if call.query:
             url = f"{url}?{urlencode(call.query, quote_via=quote)}"
         headers = await self._credentials.headers()
+        body: Any = call.body
         if call.body is not None:
             headers = [*headers, ("Content-Type", call.media)]
+        if call.guard is not None:
+            call.guard()
+            body = guarded(call.body or b"", call.guard)
         options: dict[str, Any] = {"ssl": self._credentials.tls or True}
         if self.config.tls_server_name:
             options["server_hostname"] = self.config.tls_server_name
@@ -248,7 +266,7 @@ class Client:
                 return await session.request(
                     call.method,
                     URL(url, encoded=True),
-                    data=call.body,
+                    data=body,
                     headers=headers,
                     timeout=aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=silent_s),
                     read_bufsize=_READ_AHEAD,
@@ -258,6 +276,8 @@ class Client:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise self._lost(call, error, nothing_done=True) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if (fence := fence_of(error)) is not None:
+                raise fence from error
             raise self._lost(call, error, nothing_done=False) from error
 
     def _open(self) -> aiohttp.ClientSession:
@@ -277,11 +297,10 @@ class Client:
         import aiohttp
 
         self.answers[call.key.kind, call.method, 0] += 1
-        told = UnavailableError(
-            f"{self.config.server} does not answer ({self.config.source}): {_told(error)}"
-        )
         # A certificate that is not trusted is not trusted a second later either.
         distrusted = isinstance(error, aiohttp.ClientSSLError)
+        kind = DistrustedError if distrusted else UnavailableError
+        told = kind(f"{self.config.server} does not answer ({self.config.source}): {_told(error)}")
         safe = not distrusted and (nothing_done or call.is_read)
         return _NotAnsweredError(told, again=_MANY if safe else 1)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from interlock.kube.installation import Installation, Manifest, labelled
+from interlock.kube.installation import WEBHOOK_PORT, Installation, Manifest, labelled
 
 #: Where the controller answers: its API, its probes and its metrics.
 PORT = 8470
-_PORT_NAME = "http"
+#: Where the API server asks about Jobs; low ports are for the privileged.
+WEBHOOK_LISTEN = 9443
+_API, _WEBHOOK = "https", "webhook"
 
 
 def deployment(install: Installation) -> list[Manifest]:
@@ -23,7 +25,7 @@ def _deployment(install: Installation) -> Manifest:
     made = labelled("apps/v1", "Deployment", f"{install.name}-controller", install.namespace)
     template = {"metadata": {"labels": _selector(install)}, "spec": _pod(install)}
     made["spec"] = {
-        "replicas": 2,
+        "replicas": install.replicas,
         "selector": {"matchLabels": _selector(install)},
         # One more comes before one goes, so that there is always one to take over.
         "strategy": {
@@ -67,17 +69,25 @@ def _spread(install: Installation, over: str) -> Manifest:
 
 
 def _container(install: Installation) -> Manifest:
-    scope = [] if install.everywhere else [f"--namespace={install.namespace}"]
+    scope = [] if install.everywhere else ["--namespace=$(POD_NAMESPACE)"]
     return {
         "name": "controller",
         "image": install.image,
         "command": ["interlock", "controller"],
-        "args": [f"--listen=0.0.0.0:{PORT}", *scope],
+        "args": [
+            f"--listen=0.0.0.0:{PORT}",
+            f"--webhook-listen=0.0.0.0:{WEBHOOK_LISTEN}",
+            "--lease-namespace=$(POD_NAMESPACE)",
+            *scope,
+        ],
         "env": [
             _own("POD_NAME", "metadata.name"),
             _own("POD_NAMESPACE", "metadata.namespace"),
         ],
-        "ports": [{"name": _PORT_NAME, "containerPort": PORT, "protocol": "TCP"}],
+        "ports": [
+            {"name": _API, "containerPort": PORT, "protocol": "TCP"},
+            {"name": _WEBHOOK, "containerPort": WEBHOOK_LISTEN, "protocol": "TCP"},
+        ],
         "startupProbe": _probe("/livez", period=2, failures=30),
         "livenessProbe": _probe("/livez", period=10, failures=3),
         "readinessProbe": _probe("/readyz", period=5, failures=2),
@@ -101,7 +111,7 @@ def _own(name: str, path: str) -> Manifest:
 
 def _probe(path: str, *, period: int, failures: int) -> Manifest:
     return {
-        "httpGet": {"path": path, "port": _PORT_NAME},
+        "httpGet": {"path": path, "port": _API, "scheme": "HTTPS"},
         "periodSeconds": period,
         "timeoutSeconds": 5,
         "failureThreshold": failures,
@@ -112,9 +122,35 @@ def _service(install: Installation) -> Manifest:
     made = labelled("v1", "Service", install.name, install.namespace)
     made["spec"] = {
         "selector": _selector(install),
-        "ports": [{"name": _PORT_NAME, "port": PORT, "targetPort": _PORT_NAME, "protocol": "TCP"}],
+        "ports": [
+            {"name": _API, "port": PORT, "targetPort": _API, "protocol": "TCP"},
+            {"name": _WEBHOOK, "port": WEBHOOK_PORT, "targetPort": _WEBHOOK, "protocol": "TCP"},
+        ],
     }
     return made
+
+
+def monitor(install: Installation) -> list[Manifest]:
+    """Has Prometheus read the metrics, where its operator runs; its kinds must be installed."""
+    made = labelled("monitoring.coreos.com/v1", "ServiceMonitor", install.name, install.namespace)
+    made["spec"] = {
+        "selector": {"matchLabels": {"app.kubernetes.io/name": install.name}},
+        "namespaceSelector": {"matchNames": [install.namespace]},
+        "endpoints": [
+            {
+                "port": _API,
+                "path": "/metrics",
+                "scheme": "https",
+                # Prometheus shows who it is; its account must be allowed to get /metrics.
+                "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+                "tlsConfig": {
+                    "ca": {"secret": {"name": install.secret, "key": "ca.crt"}},
+                    "serverName": f"{install.name}.{install.namespace}.svc",
+                },
+            }
+        ],
+    }
+    return [made]
 
 
 def _budget(install: Installation) -> Manifest:

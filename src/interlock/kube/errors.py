@@ -22,6 +22,18 @@ from interlock.resources.errors import (
 from interlock.resources.metadata import Key
 
 
+class NotServedError(UnavailableError):
+    """The server does not know the kind; it may learn of it."""
+
+
+class UnknownCallerError(UnavailableError):
+    """The server does not know who we are; credentials are replaced while we run."""
+
+
+class DistrustedError(UnavailableError):
+    """The server's certificate is not one that we trust."""
+
+
 class Cause(Struct, frozen=True):
     """One thing that is wrong with what was sent."""
 
@@ -92,8 +104,7 @@ def error_of(status: Status, key: Key, *, expected: str = "", version: int = 0) 
         case 403:
             return ForbiddenError(status.message)
         case 401:
-            # Retryable: credentials are replaced while we run, and then it works again.
-            return UnavailableError(f"the API server does not know who we are: {status.message}")
+            return UnknownCallerError(f"the API server does not know who we are: {status.message}")
         case code if 400 <= code < 500 and code not in (408, 429):
             return BadRequestError(status.message)
         case _:
@@ -103,7 +114,7 @@ def error_of(status: Status, key: Key, *, expected: str = "", version: int = 0) 
 def _not_found(status: Status, details: Details, key: Key) -> InterlockError:
     """Only a 404 that names the object proves that it is not there."""
     if status.reason != "NotFound" or not details.name:
-        return UnavailableError(
+        return NotServedError(
             f"the API server does not serve {key.kind}: {status.message.strip()}; "
             "are the custom resource definitions installed?"
         )

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from interlock.kube.definitions import definitions
-from interlock.kube.deployment import deployment
+from interlock.kube.deployment import deployment, monitor
 from interlock.kube.installation import Installation, Manifest
 from interlock.kube.rbac import rbac
+from interlock.kube.webhook.configuration import webhook
 
 #: What can be asked for alone, in the order in which it has to be installed.
-PARTS = ("crds", "rbac", "controller")
-#: What is installed when nothing is asked for. A cluster is driven by a controller that runs
-#: outside it, until there is one to deploy.
-USUAL = ("crds", "rbac")
+_MAKERS: dict[str, Callable[[Installation], list[Manifest]]] = {
+    "crds": lambda _: definitions(),
+    "rbac": rbac,
+    "controller": deployment,
+    "webhook": webhook,
+    "monitor": monitor,
+}
+PARTS = tuple(_MAKERS)
 
 
-def manifests(install: Installation, parts: Iterable[str] = USUAL) -> list[Manifest]:
+def usual_parts(install: Installation) -> tuple[str, ...]:
+    """What is installed when no part is asked for.
+
+    A webhook belongs to the whole cluster, so it is no part of what is for one namespace: there
+    the admission room refuses what the webhook would have, in the same words. Prometheus' kinds
+    may not be there.
+    """
+    return ("crds", "rbac", "controller", *(("webhook",) if install.everywhere else ()))
+
+
+def manifests(install: Installation, parts: Iterable[str] | None = None) -> list[Manifest]:
     """The objects of some parts, in the order in which they have to be installed."""
-    wanted = set(parts)
-    made: list[Manifest] = []
-    if "crds" in wanted:
-        made += definitions()
-    if "rbac" in wanted:
-        made += rbac(install)
-    if "controller" in wanted:
-        made += deployment(install)
-    return made
+    wanted = set(usual_parts(install) if parts is None else parts)
+    return [one for part, make in _MAKERS.items() if part in wanted for one in make(install)]
 
 
 def to_yaml(objects: Iterable[Manifest]) -> str:

@@ -1,10 +1,16 @@
-"""Who may do what in a cluster: no more for the controller than it uses, and roles for people."""
+"""Who may do what in a cluster: no more for the controller than it uses, and roles for people.
+
+In one namespace the controller is given nothing of the cluster. Two things it then does without:
+it cannot ask who somebody is that calls its own API (a cluster role such as
+`system:auth-delegator`, bound to its account, lets it), and it does not hear of nodes that are
+lost, so that a pod there counts as running until Kubernetes itself removes it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from interlock.control.lease import LEASE
+from interlock.control.lease import LEASE, SYSTEM_NAMESPACE
 from interlock.kube.installation import Installation, Manifest, labelled
 from interlock.resources.metadata import GROUP
 
@@ -15,83 +21,119 @@ _WRITE = ("update", "patch")
 
 
 def rbac(install: Installation) -> list[Manifest]:
-    """The namespace when it is ours, the controller's account, all roles and their bindings."""
+    """The namespace when all are served, the controller's account, all roles and bindings."""
     made = [_namespace(install)] if install.everywhere else []
     account = labelled("v1", "ServiceAccount", install.name, install.namespace)
     made.append(account | {"automountServiceAccountToken": False})
-    made += _role(install, "controller", _controller_rules(install))
-    made += _leader(install)
+    made += _bound(install, "controller", _controller_rules(install))
+    made += _own(install)
     return [*made, *_people(install)]
 
 
 def _namespace(install: Installation) -> Manifest:
     made = labelled("v1", "Namespace", install.namespace, "")
-    # The controller's own pods need nothing that this forbids.
-    made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    if install.namespace == SYSTEM_NAMESPACE:
+        # The controller's own pods need nothing that this forbids. In a namespace of another
+        # name there may be others.
+        made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     return made
 
 
 def _controller_rules(install: Installation) -> list[Manifest]:
     """What the controller does to resources; events go to both groups that clients use."""
-    namespaces = _rule("", ("namespaces",), _READ)
-    if not install.everywhere:
-        # A role in a namespace can let one read that very namespace, and no other.
-        namespaces = _rule("", ("namespaces",), ("get",), (install.namespace,))
+    runs = (*_READ, "create", "patch", "delete")
     return [
-        _rule(GROUP, ("jobs",), (*_READ, *_WRITE, "delete")),
-        _rule(GROUP, ("jobs/status",), ("get", *_WRITE)),
+        # People may create Jobs through the controller's own API, if they may do so at all.
+        rule(GROUP, ("jobs",), (*_READ, "create", *_WRITE, "delete")),
+        rule(GROUP, ("jobs/status",), ("get", *_WRITE)),
         # Whoever names a Job as an owner that must wait for its pods needs this.
-        _rule(GROUP, ("jobs/finalizers",), ("update",)),
-        _rule(GROUP, ("locks",), (*_READ, "create", *_WRITE, "delete")),
-        _rule(GROUP, ("locks/status",), ("get", *_WRITE)),
-        _rule("", ("pods",), (*_READ, "create", "patch", "delete")),
-        _rule("", ("pods/log",), ("get",)),
-        _rule("", ("events",), ("create", "patch")),
-        _rule("events.k8s.io", ("events",), ("create", "patch")),
-        namespaces,
+        rule(GROUP, ("jobs/finalizers",), ("update",)),
+        rule(GROUP, ("locks",), (*_READ, "create", *_WRITE, "delete")),
+        rule(GROUP, ("locks/status",), ("get", *_WRITE)),
+        rule("", ("pods",), runs),
+        rule("", ("pods/log",), ("get",)),
+        rule("batch", ("jobs",), runs),
+        rule("", ("events",), ("create", "patch")),
+        rule("events.k8s.io", ("events",), ("create", "patch")),
+        *(_cluster_rules() if install.everywhere else _place_rules(install)),
     ]
 
 
-def _leader(install: Installation) -> list[Manifest]:
-    """The lease of the leader, in the controller's own namespace and nowhere else."""
-    group = "coordination.k8s.io"
+def _cluster_rules() -> list[Manifest]:
+    return [
+        rule("", ("namespaces",), _READ),
+        # A pod on a node that is silent, or gone, is no proof of anything.
+        rule("", ("nodes",), ("get",)),
+        # Who somebody is that calls the controller's own API, and what they may do.
+        rule("authentication.k8s.io", ("tokenreviews",), ("create",)),
+        rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),
+    ]
+
+
+def _place_rules(install: Installation) -> list[Manifest]:
+    # A role in a namespace can let one read that very namespace, and no other.
+    return [rule("", ("namespaces",), ("get",), (install.namespace,))]
+
+
+def _own(install: Installation) -> list[Manifest]:
+    """What the controllers share, in their own namespace and nowhere else."""
+    leases = "coordination.k8s.io"
+    return [
+        *_owned(install, "leader", leases, "leases", (*_WRITE,), LEASE.name),
+        *_owned(install, "webhook", "", "secrets", ("update",), install.secret),
+    ]
+
+
+def _owned(
+    install: Installation, part: str, group: str, plural: str, verbs: tuple[str, ...], name: str
+) -> list[Manifest]:
+    """The right to make things of a kind, and to read and write the one of that name."""
     rules = [
         # A name is not known yet when something is created.
-        _rule(group, ("leases",), ("create",)),
-        _rule(group, ("leases",), ("get", *_WRITE), (LEASE.name,)),
+        rule(group, (plural,), ("create",)),
+        rule(group, (plural,), ("get", *verbs), (name,)),
     ]
-    name = f"{install.name}-leader"
-    role = labelled("rbac.authorization.k8s.io/v1", "Role", name, install.namespace)
-    return [role | {"rules": rules}, _binding(install, "Role", name)]
+    named = f"{install.name}-{part}"
+    return [role("Role", named, install.namespace, rules), binding(install, "Role", named)]
 
 
 def _people(install: Installation) -> list[Manifest]:
     """Roles for people. Locks are read only: the system alone writes them."""
-    view = [_rule(GROUP, ("jobs", "jobs/status", "locks", "locks/status"), _READ)]
+    view = [
+        rule(GROUP, ("jobs", "jobs/status", "locks", "locks/status"), _READ),
+        # Why nothing moves may be that nobody leads.
+        rule("coordination.k8s.io", ("leases",), ("get",), (LEASE.name,)),
+    ]
     changes = ("create", *_WRITE, "delete", "deletecollection")
-    edit = [_rule(GROUP, ("jobs",), changes), *view]
+    edit = [rule(GROUP, ("jobs",), changes), *view]
     made = []
     for name, rules, parts in (("viewer", view, ("view",)), ("editor", edit, ("edit", "admin"))):
-        role = _role_alone(install, name, rules)
+        one = _placed(install, name, rules)
         if install.everywhere:
-            role["metadata"]["labels"] |= {_AGGREGATE.format(part): "true" for part in parts}
-        made.append(role)
+            one["metadata"]["labels"] |= {_AGGREGATE.format(part): "true" for part in parts}
+        made.append(one)
     return made
 
 
-def _role(install: Installation, part: str, rules: list[Manifest]) -> list[Manifest]:
-    role = _role_alone(install, part, rules)
-    return [role, _binding(install, role["kind"], role["metadata"]["name"])]
+def _bound(install: Installation, part: str, rules: list[Manifest]) -> list[Manifest]:
+    made = _placed(install, part, rules)
+    return [made, binding(install, made["kind"], made["metadata"]["name"])]
 
 
-def _role_alone(install: Installation, part: str, rules: list[Manifest]) -> Manifest:
+def _placed(install: Installation, part: str, rules: list[Manifest]) -> Manifest:
     kind = "ClusterRole" if install.everywhere else "Role"
     namespace = "" if install.everywhere else install.namespace
-    role = labelled("rbac.authorization.k8s.io/v1", kind, f"{install.name}-{part}", namespace)
-    return role | {"rules": rules}
+    return role(kind, f"{install.name}-{part}", namespace, rules)
 
 
-def _binding(install: Installation, kind: str, name: str) -> Manifest:
+def role(kind: str, name: str, namespace: str, rules: list[Manifest]) -> Manifest:
+    """A role with these rules."""
+    made = labelled("rbac.authorization.k8s.io/v1", kind, name, namespace)
+    return made | {"rules": rules}
+
+
+def binding(install: Installation, kind: str, name: str) -> Manifest:
+    """Give a role to the controller's account."""
     namespace = "" if kind == "ClusterRole" else install.namespace
     made = labelled("rbac.authorization.k8s.io/v1", f"{kind}Binding", name, namespace)
     made["roleRef"] = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
@@ -101,9 +143,10 @@ def _binding(install: Installation, kind: str, name: str) -> Manifest:
     return made
 
 
-def _rule(
+def rule(
     group: str, resources: tuple[str, ...], verbs: tuple[str, ...], names: tuple[str, ...] = ()
 ) -> Manifest:
+    """What may be done to some resources, or to those of some names alone."""
     made: dict[str, Any] = {"apiGroups": [group], "resources": list(resources)}
     if names:
         made["resourceNames"] = list(names)

@@ -15,6 +15,10 @@ _PROBING = (
     ("TCP_KEEPINTVL", 10),
     ("TCP_KEEPCNT", 3),
 )
+#: What was sent and is not acknowledged for so long ends the connection, and is sent no more. The
+#: kernel would go on for a quarter of an hour: the writes of a leader that was cut off would arrive
+#: long after another one has taken over.
+_UNACKNOWLEDGED_MS = 10_000
 #: How long, and how often, to look whether everything is closed.
 _LOOKS, _LOOK_S = 200, 0.01
 
@@ -37,6 +41,8 @@ class Sockets:
         for name, value in _PROBING:
             if hasattr(socket, name):
                 made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
         self._made.add(made)
         return made
 

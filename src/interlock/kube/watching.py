@@ -134,6 +134,7 @@ class Watch(AsyncIterator[Sequence[Happening]]):
     async def _resume(self) -> None:
         self.close()
         self.resumed += 1
+        self._client.resumed[self._call.key.kind] += 1
         lasted_s = self._clock.monotonic() - self._opened_at
         self._fruitless = 1 if lasted_s >= ENOUGH_S else self._fruitless + 1
         # A watch that told something may end at any time; others must not spin.

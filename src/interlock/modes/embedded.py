@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import shutil
-import signal
-import socket
-import ssl
 import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,11 +19,21 @@ from prometheus_client import CollectorRegistry
 from interlock import __version__
 from interlock.api.app import ApiApp
 from interlock.api.requests import Handler
-from interlock.api.server import HttpServer, ListenError, Tls, bind
+from interlock.api.server import HttpServer
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
 from interlock.modes.server_log import log_to
+from interlock.modes.serving import (
+    Say,
+    Stop,
+    calm_the_collector,
+    open_listener,
+    read_certificate,
+    run_to_the_end,
+    short_version,
+    url_of,
+)
 from interlock.modes.settings import (
     EmbeddedSettings,
     SettingsError,
@@ -35,7 +41,6 @@ from interlock.modes.settings import (
     read_settings,
     security_of,
 )
-from interlock.resources.errors import InterlockError
 from interlock.resources.manifests import read_manifests
 from interlock.resources.validation import read_resource
 from interlock.store.contract import Store
@@ -49,8 +54,6 @@ SERVER_FILE = "server.json"
 EXAMPLES = Path("examples")
 #: Watches that see nothing are told this often how far the store is.
 BOOKMARK_S = 30.0
-
-Say = Callable[[str], None]
 
 
 class Plane(Protocol):
@@ -78,25 +81,6 @@ class Plane(Protocol):
 MakePlane = Callable[[SqliteStore, Clock, Path, CollectorRegistry], Plane]
 
 
-class Stop:
-    """The wish to stop, from outside: once for politely, twice for now."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-
-    def ask(self, number: int) -> None:
-        """Stop politely; when that was asked before, at once. What was acknowledged is durable."""
-        if self.asked.is_set():
-            os._exit(128 + number)
-        self.asked.set()
-
-    def listen_to_signals(self) -> None:
-        """Take SIGINT and SIGTERM as the wish."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.ask, number)
-
-
 async def serve_until(
     settings: EmbeddedSettings, say: Say, stop: Stop, make_plane: MakePlane | None = None
 ) -> None:
@@ -108,9 +92,10 @@ async def serve_until(
     clock = SystemClock()
     begun = clock.monotonic()
     security = security_of(settings)
-    tls = _tls(settings)
-    listener = _listen(settings)
-    url = _url(settings, listener, tls)
+    certificate = read_certificate(settings.tls_cert, settings.tls_key)
+    listen = read_listen(settings.listen)
+    listener = open_listener(listen)
+    url = url_of(listen, listener, encrypted=certificate is not None)
     is_new = not (settings.data / STORE_FILE).exists()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
@@ -131,42 +116,18 @@ async def serve_until(
         if plane is not None:
             await plane.start()
             stack.push_async_callback(plane.stop)
-        server = HttpServer(app, listener, tls)
+        server = HttpServer(app, listener, certificate.context if certificate else None)
         await server.start()
         stack.push_async_callback(server.stop)
         _write_server_file(settings, url)
         stack.callback(_remove_server_file, settings.data)
         await stack.enter_async_context(_bookmarks(store, clock))
-        _calm_the_collector()
-        say(f"Interlock {_short_version()}  ·  data {settings.data}  ·  {url}")
+        calm_the_collector()
+        say(f"Interlock {short_version()}  ·  data {settings.data}  ·  {url}")
         say(_hints(clock.monotonic() - begun, applied))
         await stop.asked.wait()
         say("stopping: requests under way finish, tasks go on")
     say("stopped")
-
-
-def _tls(settings: EmbeddedSettings) -> Tls | None:
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        raise SettingsError(f"--tls-cert and --tls-key cannot be used: {error}") from error
-    return Tls(settings.tls_cert, settings.tls_key)
-
-
-def _listen(settings: EmbeddedSettings) -> socket.socket:
-    listen = read_listen(settings.listen)
-    try:
-        return bind(listen.host, listen.port)
-    except ListenError as error:
-        hint = "stop what listens there, or choose another with --listen HOST:PORT"
-        raise SettingsError(str(error), hint) from error
-
-
-def _url(settings: EmbeddedSettings, listener: socket.socket, tls: Tls | None) -> str:
-    listen = replace(read_listen(settings.listen), port=listener.getsockname()[1])
-    return f"{'https' if tls else 'http'}://{listen}"
 
 
 async def _open_store(data: Path, clock: Clock) -> SqliteStore:
@@ -227,17 +188,6 @@ def _remove_server_file(data: Path) -> None:
     (data / SERVER_FILE).unlink(missing_ok=True)
 
 
-def _calm_the_collector() -> None:
-    """Look for cycles seldom, and never among what was loaded: resources cannot form any."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 100)
-
-
-def _short_version() -> str:
-    return ".".join(__version__.split(".")[:2])
-
-
 def _hints(seconds: float, applied: int) -> str:
     program = _program()
     first = f"ready in {seconds:.1f} s   try:  "
@@ -261,32 +211,4 @@ def _program() -> str:
 def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = Machine) -> int:
     """Run the server as the whole program; returns its exit code."""
     settings = given if isinstance(given, EmbeddedSettings) else read_settings(given)
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_main(settings, make_plane))
-    except InterlockError as error:
-        hint = getattr(error, "hint", "")
-        sys.stderr.write(f"error: {error}\n" + (f"  {hint}\n" if hint else ""))
-        return 1
-    return 0
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The faster event loop where there is one; everything works on the plain one too."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
-
-
-async def _main(settings: EmbeddedSettings, make_plane: MakePlane | None) -> None:
-    stop = Stop()
-    stop.listen_to_signals()
-    await serve_until(settings, _say, stop, make_plane)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    return run_to_the_end(lambda say, stop: serve_until(settings, say, stop, make_plane))

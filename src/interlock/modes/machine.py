@@ -6,24 +6,25 @@ import asyncio
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from random import Random
 
-from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry
 
 from interlock.api.requests import Handler
 from interlock.control.clock import Clock
+from interlock.control.gate import Gate
+from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
+from interlock.modes.phases import JobsByPhase
 from interlock.plane import ControlPlane
 from interlock.reporting.roster import Roster
 from interlock.reporting.service import Reporting
-from interlock.resources.job import Job, JobPhase
+from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
 from interlock.runtimes.logs import LogReader
 from interlock.runtimes.processes import ProcessRuntime
@@ -143,18 +144,10 @@ class MachineLogs:
         return job is not None and is_active(job, task.task, task.attempt)
 
 
-class JobsByPhase(Collector):
-    """How many Jobs are in each phase, counted when somebody asks."""
-
-    def __init__(self, roster: Roster) -> None:
-        self._roster = roster
-
-    def collect(self) -> Iterator[Metric]:
-        """One number for each phase."""
-        gauge = GaugeMetricFamily("interlock_jobs", "Jobs in each phase.", labels=("phase",))
-        for phase in JobPhase:
-            gauge.add_metric((phase.value,), self._roster.count(phase.value))
-        yield gauge
+def _election(store: SqliteStore, clock: Clock) -> Election:
+    """The data directory is locked, so there is nobody else to elect."""
+    identity = f"{socket.gethostname()}-{os.getpid()}"
+    return Election(store, clock, Random(), Gate(clock), identity, sole=True)
 
 
 class Machine:
@@ -174,8 +167,7 @@ class Machine:
             clock=clock,
             luck=Random(),
             connect=self._connect,
-            identity=f"{socket.gethostname()}-{os.getpid()}",
-            sole=True,
+            election=_election(store, clock),
             observers=(roster.observe, logs.followers.observe, logs.removals.observe),
         )
         registry.register(self.plane.metrics.registry)

@@ -31,7 +31,7 @@ class ServerLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line; it is written before the event loop waits again."""
         try:
-            self._lines.append(_line(record))
+            self._lines.append(line_of(record))
             if len(self._lines) == 1:
                 self._write_soon()
         except Exception:
@@ -69,7 +69,8 @@ class ServerLog(logging.Handler):
         self._file = self._path.open("ab", buffering=0)
 
 
-def _line(record: logging.LogRecord) -> str:
+def line_of(record: logging.LogRecord) -> str:
+    """A record as one line, or several when it holds a traceback."""
     at = datetime.fromtimestamp(record.created, UTC)
     text = record.getMessage().replace("\n", "\\n")
     if record.exc_info:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from interlock.api.security import Security, is_loopback, read_tokens
+from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.resources.errors import InterlockError
 
 DEFAULT_LISTEN = "127.0.0.1:8470"
 DEFAULT_DATA = Path(".interlock")
+#: A leader that is killed is followed after this and a little more, so within 5 s.
+DEFAULT_LEASE_S = 3
+#: So many tasks of all Jobs are under way at a time.
+DEFAULT_MOST_TASKS = 1000
 
 
 class SettingsError(InterlockError):
@@ -90,3 +96,78 @@ def security_of(settings: EmbeddedSettings) -> Security:
         raise SettingsError("--tls-cert and --tls-key are given together or not at all")
     tokens = read_tokens(settings.token_file) if settings.token_file else ()
     return Security(loopback=loopback, tokens=tokens)
+
+
+class ControllerSettings(Struct, frozen=True, kw_only=True):
+    """How to run the controller of a cluster."""
+
+    #: A kubeconfig; None finds the cluster as every tool does.
+    kubeconfig: Path | None = None
+    context: str = ""
+    #: Serve this namespace alone; empty serves all.
+    namespace: str = ""
+    #: Where the lease is kept.
+    lease_namespace: str = SYSTEM_NAMESPACE
+    #: A leader that is gone is followed after this.
+    lease_lasts_s: int = DEFAULT_LEASE_S
+    #: None takes the usual address, or any port of this machine when that is taken.
+    listen: str | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    #: Others may reach the controller without encryption; something else must see to it.
+    plain_http: bool = False
+    #: Where the API server asks about Jobs; None asks nobody.
+    webhook_listen: str | None = None
+    most_tasks: int = DEFAULT_MOST_TASKS
+
+
+def read_controller_settings(
+    given: Namespace, environment: Mapping[str, str]
+) -> ControllerSettings:
+    """The settings that were typed; what was not typed is as usual, or as the pod says.
+
+    The lease is kept where the controller is: in its pod's namespace, else in the one that it
+    serves, else in our own.
+
+    Raises:
+        SettingsError: They cannot be used.
+    """
+    for flag in ("server", "token_file", "ca_file"):
+        if getattr(given, flag, None):
+            raise SettingsError(
+                f"--{flag.replace('_', '-')} says nothing to a controller",
+                "it finds its cluster by --kubeconfig and --context, which also knows all tokens",
+            )
+    namespace = given.namespace or ""
+    files = {name: getattr(given, name) for name in ("kubeconfig", "tls_cert", "tls_key")}
+    settings = ControllerSettings(
+        **{name: Path(value) for name, value in files.items() if value},
+        context=given.context or "",
+        namespace=namespace,
+        lease_namespace=(
+            given.lease_namespace
+            or environment.get("POD_NAMESPACE")
+            or namespace
+            or SYSTEM_NAMESPACE
+        ),
+        lease_lasts_s=given.lease_lasts or DEFAULT_LEASE_S,
+        listen=given.listen,
+        plain_http=given.plain_http,
+        webhook_listen=given.webhook_listen,
+        most_tasks=given.most_tasks or DEFAULT_MOST_TASKS,
+    )
+    _check_controller(settings)
+    return settings
+
+
+def _check_controller(settings: ControllerSettings) -> None:
+    listen = read_listen(settings.listen or DEFAULT_LISTEN)
+    if (settings.tls_cert is None) is not (settings.tls_key is None):
+        raise SettingsError("--tls-cert and --tls-key are given together or not at all")
+    has_tls = settings.tls_cert is not None or settings.webhook_listen is not None
+    if not has_tls and not settings.plain_http and not is_loopback(listen.host):
+        raise SettingsError(
+            f"--listen {settings.listen} can be reached from other machines, and the tokens that "
+            "they send must not travel in the clear",
+            "give --tls-cert and --tls-key, or --plain-http when something else encrypts",
+        )

@@ -84,6 +84,10 @@ async def serve_log(logs: Logs, job: Job, request: Request, send: Send) -> None:
     parts = logs.read(
         uid, asked.task, attempt, since=asked.since, tail=asked.tail, follow=asked.follow
     )
+    if not asked.follow:
+        # What cannot be read at all is refused, not broken off. A follower may wait long for the
+        # first part, and is let in at once.
+        parts = _begun(await anext(parts, b""), parts)
     await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
     gone = asyncio.ensure_future(request.gone())
     reading = asyncio.ensure_future(_send_parts(parts, send))
@@ -101,6 +105,12 @@ def _is_active(job: Job, task: int, attempt: int) -> bool:
     """Whether an attempt is on record that may not have written anything yet."""
     active = job.status.execution.active
     return any((one.index, one.attempt) == (task, attempt) for one in active)
+
+
+async def _begun(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for part in rest:
+        yield part
 
 
 async def _send_parts(parts: AsyncIterator[bytes], send: Send) -> None:

@@ -117,6 +117,10 @@ class RuntimeContract:
         """Run a scene on a fresh machine, and leave nothing of it behind."""
         raise NotImplementedError
 
+    def signal_of(self, report: TaskReport) -> int | None:
+        """Which signal ended an attempt, in the words of this runtime."""
+        return report.signal
+
     @pytest.mark.parametrize("code", [0, 1, 42, 255])
     def test_the_exit_code_is_told(self, code: int, tmp_path: Path) -> None:
         async def scene(shop: WorkShop) -> None:
@@ -185,7 +189,7 @@ class RuntimeContract:
             await shop.until_begun(order.id)
             await shop.runtime.stop([TaskStop(order.id, FOREVER_S)])
             report = (await shop.until(is_over(order.id)))[order.id]
-            assert (report.state, report.signal) == (ReportState.ENDED, SIGTERM)
+            assert (report.state, self.signal_of(report)) == (ReportState.ENDED, SIGTERM)
             assert report.stopped
             assert shop.alive() == 0
 
@@ -198,7 +202,7 @@ class RuntimeContract:
             await shop.until_begun(order.id)
             await shop.runtime.stop([TaskStop(order.id, 0.2)])
             report = (await shop.until(is_over(order.id)))[order.id]
-            assert (report.state, report.signal) == (ReportState.ENDED, SIGKILL)
+            assert (report.state, self.signal_of(report)) == (ReportState.ENDED, SIGKILL)
             assert shop.alive() == 0
 
         self.play(scene, tmp_path)
@@ -214,7 +218,7 @@ class RuntimeContract:
             for grace_s in graces:
                 await shop.runtime.stop([TaskStop(order.id, grace_s)])
             report = (await shop.until(is_over(order.id)))[order.id]
-            assert report.signal == SIGKILL
+            assert self.signal_of(report) == SIGKILL
 
         self.play(scene, tmp_path)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from random import Random
 
 import pytest
@@ -11,8 +12,9 @@ from control_world import World
 from interlock.control.gate import Gate
 from interlock.control.lease import LEASE, Election, LeaseTimes
 from interlock.control.stopping import end_task
-from interlock.resources.cluster import Lease
-from interlock.resources.errors import FencedError, UnavailableError
+from interlock.resources.cluster import Lease, Namespace
+from interlock.resources.errors import FencedError, NotFoundError, UnavailableError
+from interlock.resources.metadata import Metadata
 
 TIMES = LeaseTimes()
 
@@ -20,11 +22,18 @@ TIMES = LeaseTimes()
 class Candidate:
     """A control plane that would like to lead."""
 
-    def __init__(self, world: World, name: str, *, sole: bool = False) -> None:
+    def __init__(self, world: World, name: str, *, sole: bool = False, namespace: str = "") -> None:
         self.world = world
         self.gate = Gate(world.clock)
         self.election = Election(
-            world.store, world.clock, Random(name), self.gate, name, sole=sole, times=TIMES
+            world.store,
+            world.clock,
+            Random(name),
+            self.gate,
+            name,
+            sole=sole,
+            times=TIMES,
+            namespace=namespace,
         )
         self.terms: list[int] = []
         self.losses = 0
@@ -150,6 +159,7 @@ def test_a_store_that_never_answers_shuts_the_gate_all_the_same() -> None:
         world.events.create_task(election.run())
         await election.leading.wait()
         world.store.get = never  # type: ignore[method-assign]
+        world.store.update = never  # type: ignore[assignment, method-assign]
         await world.passes(TIMES.renew_by_s + TIMES.every_s)
         assert not gate.is_open
         assert not election.leading.is_set()
@@ -227,5 +237,100 @@ def test_an_outage_at_the_start_only_delays() -> None:
         world.store.before = lambda _: None
         await only.election.leading.wait()
         assert only.gate.is_open
+
+    world.run(check())
+
+
+def test_a_namespace_that_is_not_ours_is_waited_for_and_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """On a cluster somebody else makes namespaces, and we may not."""
+    world = World()
+    only = Candidate(world, "only", namespace="batch")
+
+    async def check() -> None:
+        only.start()
+        await world.passes(600)
+        assert not only.gate.is_open
+        assert await_told(caplog) == ["its namespace batch is not there; it is taken once it is"]
+        await world.store.create(Namespace(metadata=Metadata(name="batch")))
+        await only.election.leading.wait()
+        assert (await world.store.get(only.election.key)).metadata.namespace == "batch"
+        with pytest.raises(NotFoundError):
+            await world.store.get(LEASE)
+
+    with caplog.at_level(logging.INFO, "interlock.lease"):
+        world.run(check())
+
+
+def await_told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Why the lease could not be taken, as often as it was said."""
+    begin = "the lease could not be taken: "
+    lines = (record.getMessage() for record in caplog.records)
+    return [line.removeprefix(begin) for line in lines if line.startswith(begin)]
+
+
+def test_a_renewal_whose_answer_was_lost_is_no_reason_to_stop() -> None:
+    """The write happened, and the leader does not know; it finds its own name and goes on."""
+    world = World()
+    only = Candidate(world, "only")
+    update = world.store.update
+    lost = 0
+
+    async def lose_one(resource: Lease) -> Lease:
+        nonlocal lost
+        written = await update(resource)
+        if not lost:
+            lost += 1
+            raise UnavailableError("the answer was lost")
+        return written
+
+    async def check() -> None:
+        only.start()
+        await only.election.leading.wait()
+        world.store.update = lose_one  # type: ignore[assignment, method-assign]
+        await world.passes(3600)
+        assert (lost, only.losses, len(only.terms)) == (1, 0, 1)
+        assert only.gate.is_open
+
+    world.run(check())
+
+
+def test_a_lease_that_somebody_deleted_ends_the_lead_at_once() -> None:
+    """Whoever comes next makes a new one without waiting, so the leader must not go on."""
+    world = World()
+    only = Candidate(world, "only")
+
+    async def check() -> None:
+        only.start()
+        await only.election.leading.wait()
+        await world.store.delete(LEASE)
+        await world.passes(2 * TIMES.every_s)
+        assert only.losses == 1
+
+    world.run(check())
+
+
+@pytest.mark.parametrize("slow_s", [0.5, 3.0, 9.0, 9.9, 12.0])
+def test_however_slow_renewals_are_a_leader_stops_before_another_begins(slow_s: float) -> None:
+    """A renewal counts from when it was begun; others count from when they saw it."""
+    world = World()
+    first, second = Candidate(world, "first"), Candidate(world, "second")
+    update = world.store.update
+
+    async def slowly(resource: Lease) -> Lease:
+        written = await update(resource)
+        if resource.spec.holder_identity == "first":
+            await world.passes(slow_s)
+        return written
+
+    async def check() -> None:
+        first.start()
+        await first.election.leading.wait()
+        world.store.update = slowly  # type: ignore[assignment, method-assign]
+        second.start()
+        for _ in range(3000):
+            await world.passes(0.1)
+            assert not (first.gate.is_open and second.gate.is_open)
 
     world.run(check())

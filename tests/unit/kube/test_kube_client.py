@@ -20,6 +20,7 @@ from kube_fakes import (
 
 from interlock.kube.client import Call, path_of
 from interlock.kube.config import User
+from interlock.kube.errors import NotServedError, UnknownCallerError
 from interlock.resources.errors import (
     AlreadyExistsError,
     BadRequestError,
@@ -127,7 +128,7 @@ ABSENT = {"name": "a", "kind": "jobs", "group": "interlock.dev"}
         (refuses(422, "Invalid", "just so"), InvalidError, "just so"),
         (refuses(403, "Forbidden", "may not"), ForbiddenError, "may not"),
         (refuses(400, "BadRequest", "nonsense"), BadRequestError, "nonsense"),
-        (refuses(401, "Unauthorized", "who?"), UnavailableError, "who?"),
+        (refuses(401, "Unauthorized", "who?"), UnknownCallerError, "who?"),
     ],
 )
 def test_refusals_in_our_words(answer: Handler, expected: type[InterlockError], told: str) -> None:
@@ -152,6 +153,7 @@ def test_a_kind_that_is_not_served_is_no_proof_of_absence(answer: Handler) -> No
 
     async def check() -> None:
         error, _ = await refused(GET, answer)
+        assert isinstance(error, NotServedError)
         assert isinstance(error, UnavailableError)
         assert "definitions installed" in str(error)
 

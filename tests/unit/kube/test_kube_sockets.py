@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import socket
 
 from kube_fakes import a_client, run, serving, streams
 
 from interlock.kube.client import Call, Client
+from interlock.kube.sockets import Sockets
 from interlock.resources.metadata import Key
 
 CALL = Call(method="GET", path="/x", key=Key("Job", "", ""))
@@ -32,3 +34,11 @@ def test_streams_and_cancelled_requests_leave_nothing() -> None:
 
     run(check)
     gc.collect()
+
+
+def test_what_nobody_acknowledges_is_not_sent_for_long() -> None:
+    """The last writes of a leader that was cut off must not arrive under the next one."""
+    made = Sockets().make((socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", None))
+    with made:
+        limit_ms = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    assert 0 < limit_ms <= 15_000

@@ -53,9 +53,11 @@ VERBS: dict[str, Verb] = {
         Verb(_DEFINE, "check", "validate files without a server"),
         Verb(_DEFINE, "delete", "delete resources"),
         Verb(_SERVE, "up", "start the server"),
+        Verb(_SERVE, "controller", "start the controller of a Kubernetes cluster"),
         Verb(_SERVE, "backup", "copy the server's whole state into a file"),
         Verb(_SERVE, "restore", "put a backup into a data directory"),
         Verb(_SERVE, "manifests", "what a Kubernetes cluster needs, for kubectl apply"),
+        Verb(_SERVE, "move", "move queued Jobs from a server to a cluster"),
         Verb(_SERVE, "version", "the version of this program and of the server"),
         Verb(_SERVE, "completion", "completion for bash, zsh or fish"),
     )
@@ -78,7 +80,7 @@ def overview() -> str:
     lines += [
         "",
         "`interlock VERB --help` tells more about a verb.",
-        "The server is found by --server, INTERLOCK_SERVER, ./.interlock/server.json,",
-        "or at http://127.0.0.1:8470; a cluster by --context and --kubeconfig.",
+        "Which server: --context, --kubeconfig (a cluster) or --server; INTERLOCK_SERVER;",
+        "./.interlock/server.json; KUBECONFIG (a cluster); else http://127.0.0.1:8470.",
     ]
     return "\n".join(lines) + "\n"

@@ -106,7 +106,7 @@ class Access(Struct, frozen=True):
         user: User,
         media: str,
     ) -> Answer:
-        with self._connected(user) as (connection, headers):
+        with self.connected(user) as (connection, headers):
             sent = None if body is None else json.dumps(body)
             connection.request(method, path, sent, {**headers, "Content-Type": media})
             answer = connection.getresponse()
@@ -178,7 +178,7 @@ class Access(Struct, frozen=True):
         seconds = max(1, min(30, int(until - time.monotonic())))
         version = listed["metadata"]["resourceVersion"]
         asked = {**chosen, "watch": "1", "resourceVersion": version, "timeoutSeconds": seconds}
-        with self._connected(User.ADMIN) as (connection, headers):
+        with self.connected(User.ADMIN) as (connection, headers):
             connection.request("GET", f"{collection}?{urlencode(asked)}", headers=headers)
             with connection.getresponse() as stream:
                 yield from _changes(stream)
@@ -190,9 +190,8 @@ class Access(Struct, frozen=True):
         return answer.body
 
     @contextmanager
-    def _connected(
-        self, user: User
-    ) -> Iterator[tuple[http.client.HTTPSConnection, dict[str, str]]]:
+    def connected(self, user: User) -> Iterator[tuple[http.client.HTTPSConnection, dict[str, str]]]:
+        """A connection of one's own, with the headers that say who asks."""
         address = urlsplit(self.url)
         context = ssl.create_default_context(cafile=str(self.authority))
         connection = http.client.HTTPSConnection(

@@ -63,6 +63,11 @@ class Cluster:
         assert self._access is not None, "the cluster was not started"
         return self._access
 
+    @property
+    def folder(self) -> Path:
+        """Where its files and logs are."""
+        return self._ground.folder
+
     def namespace(self) -> AbstractContextManager[str]:
         """A fresh namespace in which pods can be created."""
         return self.access.namespace()

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from interlock.control.clock import SystemClock
 from interlock.testing.simulation.batch import Result, run_all
 from interlock.testing.simulation.shrink import Shrinker
-from interlock.testing.simulation.world import WORLDS, Outcome
+from interlock.testing.simulation.world import Outcome
+from interlock.testing.simulation.worlds import WORLDS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from interlock.testing.simulation.world import WORLDS
+from interlock.testing.simulation.worlds import WORLDS
 
 
 class Result(Struct, frozen=True):

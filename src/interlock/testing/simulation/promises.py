@@ -220,7 +220,7 @@ class TrueEnds(Promise):
             if RELEASE_ANNOTATION not in job.metadata.annotations:
                 raise self.broken(f"{task.name} is written off, and nobody said so", name)
             return
-        if id in self.truth.lives:
+        if id in self.truth.lives and id not in self.truth.written_off:
             raise self.broken(f"{task.name} is recorded as {task.result} and runs", name)
         code, _ = self.truth.ends.get(id, (None, None))
         if task.result is TaskResult.NOT_STARTED and id in self.truth.ends:
@@ -232,7 +232,7 @@ class TrueEnds(Promise):
             raise self.broken(f"{task.name} is recorded as succeeded, and ended with {code}", name)
 
     def _check_success(self, job: Job) -> None:
-        if job.spec.process is None:
+        if job.spec.process is None and job.spec.pod is None:
             return
         uid, name = job.metadata.uid, job.metadata.name
         succeeded = {

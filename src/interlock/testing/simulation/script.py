@@ -127,6 +127,35 @@ class StallStore(Struct, frozen=True, tag=True):
     seconds: float
 
 
+class LoseNode(Struct, frozen=True, tag=True):
+    """A node of a cluster is cut off for a while; its containers go on."""
+
+    node: int
+    seconds: float
+
+
+class CrashNode(Struct, frozen=True, tag=True):
+    """A node of a cluster loses power for a while."""
+
+    node: int
+    seconds: float
+
+
+class RemoveNode(Struct, frozen=True, tag=True):
+    """A machine of a cluster is gone for good, and its node is removed."""
+
+    node: int
+
+
+class DeletePod(Struct, frozen=True, tag=True):
+    """A person deletes a pod of a Job, with its grace or by force."""
+
+    job: str
+    force: bool = False
+    #: Whether the person also takes away what holds it, and answers for what it still does.
+    strip: bool = False
+
+
 Act = (
     CreateJob
     | DeleteJob
@@ -143,6 +172,10 @@ Act = (
     | LoseKeeper
     | LoseMachine
     | StallStore
+    | LoseNode
+    | CrashNode
+    | RemoveNode
+    | DeletePod
 )
 
 

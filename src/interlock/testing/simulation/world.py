@@ -8,9 +8,11 @@ from random import Random
 
 from msgspec import Struct
 
-from interlock.control.lease import LeaseTimes
+from interlock.control.gate import Gate
+from interlock.control.lease import Election, LeaseTimes
 from interlock.control.runtime import Runtime
 from interlock.plane import ControlPlane
+from interlock.resources.modes import Mode
 from interlock.store.contract import Now
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryJournal, MemoryStore
@@ -35,6 +37,7 @@ from interlock.testing.simulation.people import People
 from interlock.testing.simulation.promises import PROMISES
 from interlock.testing.simulation.script import (
     PLANES,
+    Act,
     CrashPlane,
     JumpClock,
     LoseKeeper,
@@ -91,23 +94,32 @@ class Plane:
         self.process = world.loop.start_process(self.name)
         self.clock = SimClock(world.loop, self.process, T0)
         self.clock.jump(world.ahead[number])
-        wire = self._wire(world.store_process)
+        wire = self.wire(world.store_process)
         self.store = FaultyStore(world.store, wire, world.loop, world.truth)
         self._runtimes: list[FaultyRuntime] = []
 
     def start(self) -> None:
         """Begin, inside the process."""
         world = self._world
+        election = Election(
+            self.store,
+            self.clock,
+            self.luck,
+            Gate(self.clock),
+            self.name,
+            sole=world.rivals,
+            times=LEASE,
+        )
         self.plane = ControlPlane(
             store=self.store,
             journal=world.journal,
             clock=self.clock,
             luck=self.luck,
-            connect=self._connect,
-            identity=self.name,
-            sole=world.rivals,
-            lease_times=LEASE,
+            connect=self.connect,
+            election=election,
             most_tasks=world.most_tasks,
+            collects=world.mode is Mode.EMBEDDED,
+            mode=world.mode,
         )
         self.plane.start()
 
@@ -117,16 +129,18 @@ class Plane:
         for runtime in self._runtimes:
             runtime.disconnect()
 
-    async def _connect(self, term: int) -> Runtime:
+    async def connect(self, term: int) -> Runtime:
+        """Reach the runtime in the name of a term."""
         world = self._world
-        wire = self._wire(world.machine.process, in_order=True)
+        wire = self.wire(world.machine.process, in_order=True)
         # Rivals are never fenced: what is safe may not rest on the newest leader being alone.
         runtime = FaultyRuntime(world.machine, wire, world.loop, 0 if world.rivals else term)
         self._runtimes.append(runtime)
         await runtime.hello()
         return runtime
 
-    def _wire(self, server: SimProcess, *, in_order: bool = False) -> Wire:
+    def wire(self, server: SimProcess, *, in_order: bool = False) -> Wire:
+        """A connection from this control plane to somebody."""
         world = self._world
         return Wire(
             world.loop,
@@ -145,6 +159,8 @@ class World:
     name = "World"
     #: Whether both control planes believe that they lead, whatever the lease says.
     rivals = False
+    #: What its control planes can run.
+    mode = Mode.EMBEDDED
 
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
@@ -162,12 +178,11 @@ class World:
         self.history = History(self.loop)
         self.truth = Truth(self.loop)
         self.truth.patience = _patience(self.rates, self.script)
-        self.judge = Judge(self.truth, [promise(self.truth) for promise in PROMISES])
         self.weather = Weather(self.rates)
         self.store_process = self.loop.start_process("store")
         self.store = WatchedStore(self._now, SeededIdentities(Random(f"{seed}:uids")), self)
         self.journal = MemoryJournal(1)
-        self.machine = self._machine()
+        self._lay_ground()
         self.ahead = [timedelta()] * PLANES
         self._lives = [0] * PLANES
         self.planes: list[Plane] = []
@@ -230,12 +245,17 @@ class World:
     def _now(self) -> datetime:
         return T0 + timedelta(microseconds=self.loop.now_us)
 
-    def _machine(self) -> Machine:
-        machine = Machine(self.loop, Random(f"{self.seed}:machine"), self.history, T0)
-        machine.started.append(self.judge.started)
-        machine.ended.append(self.judge.ended)
-        machine.stopped.append(self.judge.stopped)
-        return machine
+    def _lay_ground(self) -> None:
+        """Make what work runs on, and the judge who hears of everything there."""
+        self.judge = Judge(self.truth, [promise(self.truth) for promise in PROMISES])
+        self.machine = Machine(self.loop, Random(f"{self.seed}:machine"), self.history, T0)
+        self.machine.started.append(self.judge.started)
+        self.machine.ended.append(self.judge.ended)
+        self.machine.stopped.append(self.judge.stopped)
+
+    def _plane(self, number: int, life: int) -> Plane:
+        """A control plane."""
+        return Plane(self, number, life)
 
     def _people(self) -> People:
         process = self.loop.start_process("user")
@@ -247,7 +267,7 @@ class World:
 
     def _begin(self) -> None:
         for number in range(PLANES):
-            self.planes.append(Plane(self, number, 0))
+            self.planes.append(self._plane(number, 0))
             self._start(number)
         context = self.loop.world.context.copy()
         for step in self.script:
@@ -262,7 +282,7 @@ class World:
         if self.planes[number].process.alive:
             return
         self._lives[number] += 1
-        self.planes[number] = Plane(self, number, self._lives[number])
+        self.planes[number] = self._plane(number, self._lives[number])
         self.history.note(self.planes[number].name, "starts")
         self._start(number)
 
@@ -278,6 +298,15 @@ class World:
                 self.ahead[number] += timedelta(seconds=seconds)
                 self.history.note(self.planes[number].name, f"has its clock set by {seconds} s")
                 self.planes[number].clock.jump(timedelta(seconds=seconds))
+            case StallStore(seconds):
+                self.history.note("store", f"stalls for {seconds} s")
+                self.weather.stalled_until = self.loop.time() + seconds
+            case act if not self._shake(act):
+                self.loop.spawn(self._user, self.people.do(act))
+
+    def _shake(self, act: Act) -> bool:
+        """Let something happen to what work runs on; False when it is about something else."""
+        match act:
             case RebootMachine():
                 self.machine.reboot()
             case LoseKeeper():
@@ -285,11 +314,9 @@ class World:
             case LoseMachine(seconds):
                 self.machine.set_reachable(False)
                 self._later(seconds, self.machine.set_reachable, True)
-            case StallStore(seconds):
-                self.history.note("store", f"stalls for {seconds} s")
-                self.weather.stalled_until = self.loop.time() + seconds
-            case act:
-                self.loop.spawn(self._user, self.people.do(act))
+            case _:
+                return False
+        return True
 
     def _pause(self, plane: Plane, seconds: float) -> None:
         self.history.note(plane.name, f"is paused for {seconds} s")
@@ -317,12 +344,12 @@ class World:
             self.loop.run_until(self.loop.time() + LONGEST_JUMP_S)
             self._wait_until_quiet()
             self.judge.settled()
-        self._check_machine()
+        self._check_ground()
 
     def _end_trouble(self) -> None:
         self.history.note("world", "trouble is over")
         self.weather.rates = CALM
-        self.machine.set_reachable(True)
+        self._heal()
         for number, plane in enumerate(self.planes):
             plane.process.paused = False
             plane.clock.jump(-self.ahead[number])
@@ -332,13 +359,22 @@ class World:
     def _wait_until_quiet(self) -> None:
         for _ in range(SETTLE_PIECES):
             self.loop.spawn(self._user, self.people.tidy_up())
-            before = self.truth.activity + self.machine.calls
+            before = self.truth.activity + self._calls()
             self.loop.run_until(self.loop.time() + SETTLE_PIECE_S)
-            if self.truth.activity + self.machine.calls == before:
+            if self.truth.activity + self._calls() == before:
                 return
         raise BrokenPromiseError("Settles", "something happens again and again")
 
-    def _check_machine(self) -> None:
+    def _heal(self) -> None:
+        """End the trouble of what work runs on."""
+        self.machine.set_reachable(True)
+
+    def _calls(self) -> int:
+        """How often it was asked to do something."""
+        return self.machine.calls
+
+    def _check_ground(self) -> None:
+        """Nothing is left that nobody will ask for."""
         for task, record in self.machine.records.items():
             if record.job not in self.truth.bad and task not in self.truth.written_off:
                 told = f"the machine was not told to forget {record.job}-{record.index}"
@@ -353,10 +389,6 @@ class RivalWorld(World):
 
     name = "RivalWorld"
     rivals = True
-
-
-#: The worlds there are, by name.
-WORLDS: dict[str, type[World]] = {world.name: world for world in (World, RivalWorld)}
 
 
 def _patience(rates: FaultRates, script: Sequence[Step]) -> float:

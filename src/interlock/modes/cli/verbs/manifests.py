@@ -1,14 +1,19 @@
-"""Print what a Kubernetes cluster needs to know of Interlock, ready to be applied.
+"""Print what a Kubernetes cluster needs to run Interlock, ready to be applied.
 
-The definitions of our kinds, and who may do what. No server is asked.
+The definitions of our kinds, who may do what, the controller, and the webhook by which the API
+server refuses what our own server refuses. No server is asked.
 
   interlock manifests | kubectl apply -f -
   interlock manifests --only crds | kubectl apply -f -
-  interlock manifests --only rbac --namespace batch | kubectl apply -f -
+  interlock manifests --namespace batch --namespaced | kubectl apply -f -
 
-With --namespace the controller serves that namespace alone, with roles in it instead of in the
-whole cluster; the namespace must be there. The controller's Deployment, Service and
-PodDisruptionBudget are printed by --only controller, and are not part of the rest yet.
+The controller runs in the namespace interlock-system, or in that of --namespace, and serves all.
+With --namespaced it serves its own alone, which must be there, with roles in it instead of in the
+whole cluster. The webhook is then left out, as it belongs to the cluster: what it would refuse is
+refused before it starts; --only webhook --namespaced prints one for that namespace. So that its
+own API knows who calls, the cluster role system:auth-delegator must be given to its account.
+
+Prometheus' operator finds the metrics by a ServiceMonitor, printed by --service-monitor.
 """
 
 from __future__ import annotations
@@ -23,26 +28,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from interlock.kube.installation import Installation
 
-_PARTS = ("crds", "rbac", "controller")
+#: One leads; more than a few stand by for nothing.
+MAX_REPLICAS = 9
+_PARTS = ("crds", "rbac", "controller", "webhook", "monitor")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     add = parser.add_argument
     add("--only", choices=_PARTS, metavar="|".join(_PARTS), help="this part alone")
-    add(
-        "-n", "--namespace", metavar="NAME",
-        help="serve this namespace alone (all, from interlock-system)",
-    )  # fmt: skip
+    add("-n", "--namespace", metavar="NAME", help="where the controller runs (interlock-system)")
+    add("--namespaced", action="store_true", help="serve that namespace alone")
     add("--image", metavar="IMAGE", help="the image of the controller")
+    add("--replicas", type=int, metavar="N", help="how many controllers: one leads (2)")
+    add("--service-monitor", action="store_true", help="let Prometheus read the metrics")
     add_output(parser, "yaml", "json")
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Print the objects; every time the same."""
-    from interlock.kube.manifests import USUAL, manifests, to_json, to_yaml
+    from interlock.kube.manifests import manifests, to_json, to_yaml, usual_parts
 
-    made = manifests(_installation(args), [args.only] if args.only else USUAL)
+    install = _installation(args)
+    parts = (args.only,) if args.only else usual_parts(install)
+    made = manifests(install, (*parts, "monitor") if args.service_monitor else parts)
     session.terminal.stream.write(to_json(made) if args.output == "json" else to_yaml(made))
     session.terminal.stream.flush()
     return 0
@@ -56,11 +65,20 @@ def _installation(args: argparse.Namespace) -> Installation:
     install = Installation()
     if args.namespace is not None:
         _check_namespace(args.namespace)
-        install = replace(install, namespace=args.namespace, everywhere=False)
+        install = replace(install, namespace=args.namespace)
+    if args.namespaced:
+        if args.namespace is None:
+            raise CommandError("--namespaced: say which with --namespace NAME", code=BAD_INPUT)
+        install = replace(install, everywhere=False)
     if args.image is not None:
         if not args.image or any(letter.isspace() for letter in args.image):
             raise CommandError(f"--image {args.image!r} is no image", code=BAD_INPUT)
         install = replace(install, image=args.image)
+    if args.replicas is not None:
+        if not 0 <= args.replicas <= MAX_REPLICAS:
+            told = f"--replicas {args.replicas}: expected 0 to {MAX_REPLICAS}"
+            raise CommandError(told, code=BAD_INPUT)
+        install = replace(install, replicas=args.replicas)
     return install
 
 

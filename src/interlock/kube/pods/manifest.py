@@ -1,0 +1,150 @@
+"""What is sent to an API server for an attempt: the object, and the patch that lets it run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from math import ceil
+from typing import Any
+
+from interlock.kube.pods import naming
+from interlock.kube.pods.wire import BatchJob, KubeObject, Pod
+from interlock.resources.metadata import API_VERSION
+from interlock.resources.pods import TemplateMetadata
+from interlock.resources.tasks import TaskOrder
+
+#: An object or a patch as it goes over the wire.
+Manifest = dict[str, Any]
+
+
+def pod_of(order: TaskOrder) -> Manifest:
+    """The pod of an attempt. The scheduler leaves it alone until it is armed."""
+    template = order.pod
+    assert template is not None, f"{order.name}: there is no pod to make"
+    spec = _pod_spec(template.spec, order)
+    gates = [gate for gate in spec.get("schedulingGates") or () if gate != {"name": naming.GATE}]
+    spec["schedulingGates"] = [*gates, {"name": naming.GATE}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _metadata(template.metadata, order),
+        "spec": spec,
+    }
+
+
+def batch_job_of(order: TaskOrder) -> Manifest:
+    """The batch Job of an attempt, suspended until it is armed."""
+    given = order.batch_job
+    assert given is not None, f"{order.name}: there is no batch Job to make"
+    template = dict(given.spec.get("template") or {})
+    metadata = dict(template.get("metadata") or {})
+    # The pods are told apart by the same labels, so that they can be seen and their logs found.
+    metadata["labels"] = {**(metadata.get("labels") or {}), **naming.labels_of(order)}
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        **naming.annotations_of(order),
+    }
+    template["metadata"] = metadata
+    template["spec"] = _pod_spec(template.get("spec") or {}, order)
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": _metadata(given.metadata, order),
+        "spec": {**given.spec, "suspend": True, "template": template},
+    }
+
+
+def grace_s(seconds: float) -> int:
+    """A grace period as Kubernetes takes it: whole seconds, and 0 would mean "by force"."""
+    return max(1, ceil(seconds))
+
+
+def arm_pod(pod: Pod, now: datetime) -> Manifest:
+    """Open our gate; those that others put there stay.
+
+    The uid makes sure that nothing but this very pod is let run.
+    """
+    del now
+    others = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != naming.GATE]
+    # Nobody applies this pod in parts, so nobody needs to know who wrote which. Without that record
+    # each of the five writes that follow costs an API server a fifth less.
+    metadata = {"uid": pod.metadata.uid, "managedFields": [{}]}
+    return {"metadata": metadata, "spec": {"schedulingGates": others}}
+
+
+def arm_batch_job(job: BatchJob, now: datetime) -> Manifest:
+    """Let a batch Job run, as long as it is exactly as it was read.
+
+    A stop suspends it again and leaves it there, so the uid alone would let an order to run that
+    arrives late undo an order to stop.
+    """
+    marks = {naming.ARMED_AT: now.isoformat()}
+    return {"metadata": {**_exactly(job), "annotations": marks}, "spec": {"suspend": False}}
+
+
+def stop_batch_job(job: BatchJob, now: datetime, settled_at: datetime) -> Manifest:
+    """Suspend a batch Job for good."""
+    marks = {naming.STOPPED_AT: now.isoformat(), naming.SETTLED_AT: settled_at.isoformat()}
+    return {
+        "metadata": {"uid": job.metadata.uid, "annotations": marks},
+        "spec": {"suspend": True},
+    }
+
+
+def release(thing: KubeObject) -> Manifest:
+    """Take our finalizer away, and nobody else's."""
+    others = [one for one in thing.metadata.finalizers if one != naming.FINALIZER]
+    return {"metadata": {**_exactly(thing), "finalizers": others}}
+
+
+def mark_forced(pod: Pod, why: str) -> Manifest:
+    """Write down that a pod was removed by force."""
+    return {"metadata": {"uid": pod.metadata.uid, "annotations": {naming.FORCED: why}}}
+
+
+def _exactly(thing: KubeObject) -> Manifest:
+    return {"uid": thing.metadata.uid, "resourceVersion": thing.metadata.resource_version}
+
+
+def _metadata(given: TemplateMetadata, order: TaskOrder) -> Manifest:
+    owner = {
+        "apiVersion": API_VERSION,
+        "kind": "Job",
+        "name": order.job,
+        "uid": order.job_uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "name": order.name,
+        "namespace": order.namespace,
+        "labels": {**given.labels, **naming.labels_of(order)},
+        "annotations": {**given.annotations, **naming.annotations_of(order)},
+        "finalizers": [naming.FINALIZER],
+        "ownerReferences": [owner],
+    }
+
+
+def _pod_spec(given: Mapping[str, Any], order: TaskOrder) -> Manifest:
+    spec = dict(given)
+    spec.setdefault("restartPolicy", "Never")
+    if order.grace is not None:
+        # The Job's own grace wins: it is what the control plane waits for, whoever stops the pod.
+        spec["terminationGracePeriodSeconds"] = grace_s(order.grace.total_seconds())
+    for sort in ("containers", "initContainers"):
+        if isinstance(spec.get(sort), list):
+            spec[sort] = [_with_variables(one, order.env) for one in spec[sort]]
+    return spec
+
+
+def _with_variables(container: Any, variables: Mapping[str, str]) -> Any:
+    """A container that knows the attempt's variables, whatever it was given under their names.
+
+    They come first: what is given after them may be made of them, as `$(INTERLOCK_TASK)`.
+    """
+    if not isinstance(container, dict):
+        return container
+    given: Iterable[Any] = container.get("env") or ()
+    kept = [one for one in given if not isinstance(one, dict) or one.get("name") not in variables]
+    ours = [{"name": name, "value": value} for name, value in variables.items()]
+    return {**container, "env": [*ours, *kept]} if kept or ours else container

@@ -1,0 +1,63 @@
+"""All that is followed in a cluster on behalf of attempts, for as long as a process lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from interlock.control.clock import Clock
+from interlock.kube.client import Client
+from interlock.kube.pods.mirror import Mirror
+from interlock.kube.pods.objects import BATCH_JOBS, NODES, PODS, KubernetesObjects, Objects
+from interlock.kube.pods.records import Records
+from interlock.kube.pods.runtime import PodRuntime
+from interlock.kube.pods.silence import PodTimes
+from interlock.kube.pods.wire import BatchJob, Node, Pod
+
+
+class Sight:
+    """The pods and batch Jobs of attempts, kept up to date whether or not this process leads.
+
+    So the next leader has them at hand, and every replica finds the logs of a task.
+    """
+
+    def __init__(
+        self,
+        pods: Objects[Pod],
+        jobs: Objects[BatchJob],
+        nodes: Objects[Node],
+        clock: Clock,
+        luck: Random,
+    ) -> None:
+        self.pods: Mirror[Pod] = Mirror(pods, clock, luck)
+        self.jobs: Mirror[BatchJob] = Mirror(jobs, clock, luck)
+        self._nodes = nodes
+        self._clock = clock
+
+    @classmethod
+    def of(cls, client: Client, clock: Clock, luck: Random, *, namespace: str = "") -> Sight:
+        """What an API server has, in one namespace or in all."""
+        return cls(
+            KubernetesObjects(client, PODS, clock, luck, namespace=namespace),
+            KubernetesObjects(client, BATCH_JOBS, clock, luck, namespace=namespace),
+            KubernetesObjects(client, NODES, clock, luck),
+            clock,
+            luck,
+        )
+
+    async def run(self) -> None:
+        """Keep up to date until cancelled."""
+        await asyncio.gather(self.pods.run(), self.jobs.run())
+
+    def lead(
+        self,
+        check: Callable[[], None],
+        *,
+        times: PodTimes | None = None,
+        records: Records | None = None,
+    ) -> PodRuntime:
+        """A runtime for one leadership; `check` raises once that is over."""
+        return PodRuntime(
+            self.pods, self.jobs, self._nodes, self._clock, check, times=times, records=records
+        )

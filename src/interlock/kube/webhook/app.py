@@ -1,0 +1,96 @@
+"""What an API server talks to: two addresses, one for each question.
+
+Who asks is not checked. The answer follows from the question alone and tells nothing that the
+asker did not send, so there is nothing to protect.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Set
+from typing import Any
+
+from interlock.kube.webhook.judging import complete, judge
+from interlock.kube.webhook.review import (
+    MAX_REVIEW_BYTES,
+    Change,
+    Verdict,
+    answer_review,
+    read_review,
+)
+from interlock.resources.errors import BadRequestError
+
+Scope = Any
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+#: Judges a change, knowing who is the controller.
+Rule = Callable[[Change, Set[str]], Verdict]
+
+VALIDATE_PATH = "/validate-jobs"
+COMPLETE_PATH = "/complete-jobs"
+_RULES: dict[str, Rule] = {VALIDATE_PATH: judge, COMPLETE_PATH: complete}
+_LOG = logging.getLogger("interlock.webhook")
+
+
+class WebhookApp:
+    """Answers an API server's questions about Jobs."""
+
+    def __init__(self, controllers: Set[str]) -> None:
+        #: The names under which the controller itself writes; whoever made the app adds to them.
+        self._controllers = controllers
+        #: How many changes were asked about, and how many of them refused.
+        self.asked = 0
+        self.refused = 0
+
+    def stop(self) -> None:
+        """End what goes on; no answer here does."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        rule = _RULES.get(scope["path"])
+        if rule is None:
+            await _send(send, 404, b"there is nothing here\n", b"text/plain")
+        elif scope["method"] != "POST":
+            await _send(send, 405, b"a review is sent with POST\n", b"text/plain")
+        else:
+            await self._answer(rule, receive, send)
+
+    async def _answer(self, rule: Rule, receive: Receive, send: Send) -> None:
+        try:
+            change = read_review(await _body(receive))
+            verdict = rule(change, self._controllers)
+        except BadRequestError as error:
+            await _send(send, 400, f"{error}\n".encode(), b"text/plain")
+            return
+        except Exception:
+            # The API server then does as if there were no webhook, and the admission room judges.
+            _LOG.exception("a review failed")
+            await _send(send, 500, b"an internal error occurred\n", b"text/plain")
+            return
+        self.asked += 1
+        self.refused += bool(verdict.problems)
+        await _send(send, 200, answer_review(change, verdict), b"application/json")
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequestError("the connection was closed")
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MAX_REVIEW_BYTES:
+            raise BadRequestError(f"the review is larger than {MAX_REVIEW_BYTES} bytes")
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _send(send: Send, status: int, body: bytes, media: bytes) -> None:
+    headers = [(b"content-type", media), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,99 @@
+"""The objects that tell an API server to ask us about Jobs.
+
+If nobody answers, a change passes (`failurePolicy: Ignore`). With `Fail`, no Job could be created
+or stopped while both replicas are down, though nothing is lost without the answer: a Job that got
+in unasked is refused by the admission room in the same words, before anything of it runs, and the
+controller adds its finalizer itself. A change of what tasks are made of, made in just that time, is
+seen by the next attempt only, and never starts anything twice.
+"""
+
+from __future__ import annotations
+
+from interlock.kube.installation import WEBHOOK_PORT, Installation, Manifest, labelled
+from interlock.kube.rbac import binding, role, rule
+from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
+from interlock.resources.job import JOB_FINALIZER
+from interlock.resources.kinds import KINDS
+
+#: The names by which refusals are told apart.
+VALIDATING = "jobs.validate.interlock.dev"
+COMPLETING = "jobs.complete.interlock.dev"
+_GROUP = "admissionregistration.k8s.io"
+
+
+def webhook(install: Installation) -> list[Manifest]:
+    """The two configurations, and the right to tell the API server whom to trust there."""
+    name = install.cluster_name
+    plurals = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
+    may = [rule(_GROUP, plurals, ("get", "patch"), (name,))]
+    return [
+        role("ClusterRole", f"{name}-webhook", "", may),
+        binding(install, "ClusterRole", f"{name}-webhook"),
+        _configuration(install, "Validating", _validating(install)),
+        _configuration(install, "Mutating", _completing(install)),
+    ]
+
+
+def _configuration(install: Installation, kind: str, hook: Manifest) -> Manifest:
+    name = install.cluster_name
+    made = labelled(f"{_GROUP}/v1", f"{kind}WebhookConfiguration", name, "")
+    return made | {"webhooks": [hook]}
+
+
+def _validating(install: Installation) -> Manifest:
+    return _hook(install, VALIDATING, VALIDATE_PATH, [_not_ours(install)])
+
+
+def _completing(install: Installation) -> Manifest:
+    lacks = {
+        "name": "lacks-our-finalizer",
+        "expression": (
+            "!has(object.metadata.finalizers)"
+            f" || !('{JOB_FINALIZER}' in object.metadata.finalizers)"
+        ),
+    }
+    made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install), lacks])
+    return made | {"reinvocationPolicy": "IfNeeded"}
+
+
+def _not_ours(install: Installation) -> Manifest:
+    """The controller's own writes need no answer, and so cannot wait for one."""
+    return {
+        "name": "not-the-controller",
+        "expression": f"request.userInfo.username != '{install.account}'",
+    }
+
+
+def _hook(install: Installation, name: str, path: str, conditions: list[Manifest]) -> Manifest:
+    kind = KINDS["Job"]
+    hook: Manifest = {
+        "name": name,
+        "admissionReviewVersions": ["v1"],
+        # Whom to trust there is written by the leader.
+        "clientConfig": {
+            "service": {
+                "name": install.name,
+                "namespace": install.namespace,
+                "path": path,
+                "port": WEBHOOK_PORT,
+            }
+        },
+        "rules": [
+            {
+                "apiGroups": [kind.group],
+                "apiVersions": [kind.version],
+                "operations": ["CREATE", "UPDATE"],
+                # A status is written by the controller alone, and is no part of this.
+                "resources": [kind.plural],
+                "scope": "Namespaced",
+            }
+        ],
+        "matchConditions": conditions,
+        "failurePolicy": "Ignore",
+        "sideEffects": "None",
+        "timeoutSeconds": 5,
+    }
+    if not install.everywhere:
+        here = {"kubernetes.io/metadata.name": install.namespace}
+        hook["namespaceSelector"] = {"matchLabels": here}
+    return hook

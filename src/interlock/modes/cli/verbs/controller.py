@@ -1,0 +1,46 @@
+"""Start the controller of a Kubernetes cluster: in a pod of it, or anywhere with a kubeconfig.
+
+The cluster is found by --kubeconfig and --context, KUBECONFIG, the pod's service account, or
+~/.kube/config. Several controllers agree on one that leads; the others take over when it is gone.
+
+It answers to tokens of the cluster, and lets everybody do what they may do there. Without
+--listen that is on 127.0.0.1:8470, or on any free port when that one is taken. On an address that
+others can reach it needs --tls-cert and --tls-key.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from interlock.modes.cli.flags import number_from
+from interlock.modes.cli.session import Session
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    add = parser.add_argument
+    add("-n", "--namespace", metavar="NAME", help="serve this namespace alone (all)")
+    add("--listen", metavar="HOST:PORT", help="where to answer (127.0.0.1:8470)")
+    add("--tls-cert", metavar="FILE", help="serve https with this certificate")
+    add("--tls-key", metavar="FILE", help="the key of that certificate")
+    add("--webhook-listen", metavar="HOST:PORT", help="where the API server asks about Jobs")
+    add("--plain-http", action="store_true", help="let others send tokens without encryption")
+    add(
+        "--lease-namespace", metavar="NAME",
+        help="where the leader's lease is kept (POD_NAMESPACE, else interlock-system)",
+    )  # fmt: skip
+    add(
+        "--lease-lasts", metavar="SECONDS", type=number_from(2),
+        help="how soon a leader that is gone is followed (3)",
+    )  # fmt: skip
+    add(
+        "--most-tasks", metavar="N", type=number_from(1),
+        help="how many tasks are under way at a time (1000)",
+    )  # fmt: skip
+
+
+def run(_: Session, args: argparse.Namespace) -> int:
+    """Hand over to the controller."""
+    from interlock.modes.cluster import serve
+
+    return serve(args)

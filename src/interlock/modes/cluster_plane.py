@@ -1,0 +1,170 @@
+"""The control plane on a cluster: the rooms, the cluster's pods, and what is told of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from interlock.api.answers import RefusedError
+from interlock.api.requests import Handler
+from interlock.control.clock import Clock
+from interlock.control.gate import Gate
+from interlock.control.lease import Election, LeaseTimes
+from interlock.control.runtime import Runtime
+from interlock.control.stopping import end_task
+from interlock.execution.reconciler import Patience
+from interlock.kube.client import Client
+from interlock.kube.events import Events
+from interlock.kube.guarded import GuardedClient
+from interlock.kube.journal import KubernetesJournal
+from interlock.kube.pods.logs import PodLogs
+from interlock.kube.pods.objects import KubernetesObjects
+from interlock.kube.pods.records import RECORDS
+from interlock.kube.pods.runtime import PodRuntime
+from interlock.kube.pods.sight import Sight
+from interlock.kube.store import KubernetesStore
+from interlock.modes.cluster_metrics import ClusterMetrics
+from interlock.modes.phases import JobsByPhase
+from interlock.modes.settings import ControllerSettings
+from interlock.plane import ControlPlane
+from interlock.reporting.roster import Roster
+from interlock.reporting.service import Reporting
+from interlock.resources.errors import FencedError
+from interlock.resources.modes import Mode
+
+#: A write to an API server costs as much as the start of a process elsewhere.
+_PATIENCE = Patience(timedelta(milliseconds=200), timedelta(seconds=3))
+
+
+def lease_times(settings: ControllerSettings) -> LeaseTimes:
+    """When to renew a lease that lasts so long, and when to give up."""
+    lasts_s = float(settings.lease_lasts_s)
+    return LeaseTimes(lasts_s=lasts_s, renew_by_s=lasts_s * 2 / 3, every_s=lasts_s / 6)
+
+
+class ClusterPlane:
+    """Everything that runs beside the API in a controller.
+
+    What the rooms decide is written by a client that asks the gate before anything is sent.
+    People's writes and the lease itself go another way: they do not depend on who leads.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        settings: ControllerSettings,
+        identity: str,
+        registry: CollectorRegistry,
+    ) -> None:
+        luck, gate, namespace = Random(), Gate(clock), settings.namespace
+        self._gate = gate
+        self.store = KubernetesStore(client, clock, luck, namespace=namespace)
+        election = Election(
+            self.store,
+            clock,
+            luck,
+            gate,
+            identity,
+            times=lease_times(settings),
+            namespace=settings.lease_namespace,
+        )
+        leaders = GuardedClient(client, gate.check)
+        self._events = Events(leaders, clock, luck, gate, identity)
+        self._sight = Sight.of(leaders, clock, luck, namespace=namespace)
+        self._records = KubernetesObjects(leaders, RECORDS, clock, luck)
+        self._runtime: PodRuntime | None = None
+        self.roster = Roster()
+        journal = KubernetesJournal()
+        self.plane = ControlPlane(
+            store=KubernetesStore(leaders, clock, luck, namespace=namespace),
+            journal=journal,
+            clock=clock,
+            luck=luck,
+            connect=self._connect,
+            election=election,
+            observers=(self.roster.observe, self._events.observe),
+            most_tasks=settings.most_tasks,
+            patience=_PATIENCE,
+            collects=False,
+            mode=Mode.CLUSTER,
+        )
+        registry.register(self.plane.metrics.registry)
+        registry.register(JobsByPhase(self.roster))
+        registry.register(ClusterMetrics(client, election, self._events))
+        self._reporting = Reporting(
+            store=self.store,
+            jobs=self.plane.jobs,
+            locks=self.plane.locks,
+            roster=self.roster,
+            journal=journal,
+            logs=PodLogs(self._sight.pods, client),
+            clock=clock,
+            backup=_no_backup,
+        )
+        self._beside: tuple[asyncio.Task[None], ...] = ()
+
+    @property
+    def mounts(self) -> Mapping[str, Handler]:
+        """What it answers itself, by the beginning of the path."""
+        return self._reporting.mounts()
+
+    def leads(self) -> bool:
+        """Whether this controller leads now."""
+        return self._gate.is_open
+
+    def not_ready(self) -> Sequence[str]:
+        """What is not ready yet. One that follows is ready too."""
+        return () if self.plane.is_synced else ("the caches are not filled yet",)
+
+    def start(self) -> None:
+        """Begin to work."""
+        events = asyncio.get_running_loop()
+        works = (self._sight.run(), self._events.run())
+        self._beside = tuple(events.create_task(work) for work in works)
+        self.plane.start()
+
+    async def synced(self) -> None:
+        """Wait until the caches hold everything that was stored when they began."""
+        await self.plane.synced()
+
+    async def broken(self) -> None:
+        """Wait until something ends that should go on for ever, and raise what ended it.
+
+        A controller without it would look alive and do nothing: another one should take over.
+        """
+        going_on = (*self.plane.activities, *self._beside)
+        ended, _ = await asyncio.wait(going_on, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+
+    async def stop(self) -> None:
+        """Stop working and let the next one lead; tasks go on."""
+        await self.plane.stop()
+        if self._runtime is not None:
+            await self._runtime.close()
+        for task in self._beside:
+            await end_task(task)
+
+    async def _connect(self, term: int) -> Runtime:
+        """The cluster's pods, in the name of a term; the one before has nothing more to say."""
+        if self._runtime is not None:
+            self._runtime.abandon()
+        self._runtime = self._sight.lead(partial(self._check, term), records=self._records)
+        return self._runtime
+
+    def _check(self, term: int) -> None:
+        gate = self.plane.gate
+        gate.check()
+        if gate.term != term:
+            raise FencedError(f"writing was stopped: term {term} is over")
+
+
+def _no_backup() -> AsyncIterator[bytes]:
+    told = "a cluster's state is kept by its API server: a snapshot of etcd is the backup"
+    raise RefusedError(404, told)

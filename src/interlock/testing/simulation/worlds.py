@@ -1,0 +1,11 @@
+"""The worlds there are."""
+
+from __future__ import annotations
+
+from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
+from interlock.testing.simulation.world import RivalWorld, World
+
+#: By name.
+WORLDS: dict[str, type[World]] = {
+    world.name: world for world in (World, RivalWorld, PodWorld, RivalPodWorld)
+}

@@ -1,0 +1,319 @@
+"""Bugs planted where attempts become pods: each breaks a promise, and is caught by it.
+
+As with the other planted bugs, worlds are run one after another until one of them notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import interlock.kube.pods.manifest as manifest
+import interlock.kube.pods.reporting as reporting
+import interlock.kube.pods.runtime as runtime
+import interlock.kube.pods.silence as silence
+from interlock.kube.pods.launching import Launching
+from interlock.kube.pods.records import Wanted
+from interlock.kube.pods.runtime import PodRuntime
+from interlock.kube.pods.stopping import Stopping, let_go
+from interlock.kube.pods.wire import Pod
+from interlock.resources.durations import Duration
+from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
+from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
+from interlock.testing.simulation.faults import CALM, FaultRates
+from interlock.testing.simulation.faulty_objects import FaultyObjects, Lateness
+from interlock.testing.simulation.pod_script import pod_of
+from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
+from interlock.testing.simulation.script import (
+    Act,
+    CreateJob,
+    DeleteJob,
+    DeletePod,
+    KillJob,
+    LoseNode,
+    RemoveNode,
+    Step,
+)
+from interlock.testing.simulation.world import Outcome
+
+Patch = pytest.MonkeyPatch
+Plant = Callable[[Patch], None]
+
+#: So many worlds are tried for one bug.
+MOST_WORLDS = 40
+
+
+def a_creation(name: str, seconds: float, *, tasks: int = 1) -> CreateJob:
+    """A person creates a Job that needs the lock `db`, and whose tasks ignore SIGTERM."""
+    spec = JobSpec(
+        pod=pod_of("work", f"{seconds}", "exits=1", "deaf"),
+        locks=(LockRequest(key="db", limit=2),),
+        parallelism=Parallelism(count=tasks),
+        retries=Retries(limit=1),
+        grace_period=Duration(seconds=5),
+        pending_timeout=Duration(),
+    )
+    return CreateJob(name=name, spec=spec)
+
+
+def every(seconds: float, acts: Iterable[Act]) -> tuple[Step, ...]:
+    """One thing after another."""
+    return tuple(Step(seconds * number, act) for number, act in enumerate(acts, 1))
+
+
+def _come_and_go() -> Iterator[Act]:
+    """Jobs of one name that are deleted as soon as they begin, again and again."""
+    for _ in range(40):
+        yield a_creation("job-0", 2.0, tasks=3)
+        yield DeleteJob("job-0")
+
+
+def _begin_and_stop() -> Iterator[Act]:
+    """Jobs that are told to stop as soon as they begin."""
+    for number in range(12):
+        yield a_creation(f"job-{number}", 20.0, tasks=2)
+        yield KillJob(f"job-{number}")
+
+
+def _begin() -> Iterator[Act]:
+    """Jobs that are left alone."""
+    return (a_creation(f"job-{number}", 20.0, tasks=2) for number in range(12))
+
+
+def _lost_nodes() -> Iterator[Act]:
+    """Jobs whose nodes are silent while they are told to stop, and whose pods people delete."""
+    for number in range(3):
+        yield a_creation(f"job-{number}", 500.0, tasks=2)
+    yield LoseNode(0, 400.0)
+    yield LoseNode(1, 400.0)
+    yield KillJob("job-0")
+    yield DeletePod("job-1", force=True)
+    yield DeletePod("job-2", force=True, strip=True)
+    yield RemoveNode(2)
+
+
+#: Worlds that are made for one sort of trouble.
+LATE = (
+    every(4.0, _come_and_go()),
+    FaultRates(watch_late=0.8, longest_stall=6.0),
+    Lateness(late=0.5, latest_s=100.0),
+)
+LATE_AND_SLOW = (
+    every(4.0, _come_and_go()),
+    FaultRates(watch_late=0.5, longest_stall=10.0),
+    Lateness(late=0.4, latest_s=60.0, slow_s=8.0),
+)
+SLOW = (
+    every(3.0, _begin_and_stop()),
+    FaultRates(watch_late=0.7, longest_stall=12.0),
+    Lateness(slow_s=25.0),
+)
+LOSING = (
+    every(6.0, _begin_and_stop()),
+    FaultRates(lost_before=0.3, lost_after=0.3),
+    Lateness(late=0.4, latest_s=30.0),
+)
+CRASHING = (every(6.0, _begin()), FaultRates(crash_before=0.1), Lateness())
+SILENT = (every(10.0, _lost_nodes()), CALM, Lateness())
+
+Trouble = tuple[tuple[Step, ...], FaultRates, Lateness]
+
+
+# Launching
+
+
+def created_without_a_gate(patch: Patch) -> None:
+    really = manifest.pod_of
+
+    def pod_of_order(order: TaskOrder) -> dict[str, Any]:
+        made = really(order)
+        return {**made, "spec": {**made["spec"], "schedulingGates": []}}
+
+    patch.setattr(manifest, "pod_of", pod_of_order)
+
+
+def armed_without_its_uid(patch: Patch) -> None:
+    """What arrives late lets any pod of that name run, and it is not looked at the record."""
+
+    def arm_pod(pod: Pod, now: datetime) -> dict[str, Any]:
+        return {"spec": {"schedulingGates": []}}
+
+    patch.setattr(manifest, "arm_pod", arm_pod)
+    patch.setattr(Wanted, "ask", _everything)
+
+
+def armed_without_a_look_at_the_record(patch: Patch) -> None:
+    patch.setattr(Wanted, "ask", _everything)
+
+
+def pods_of_other_jobs_are_adopted(patch: Patch) -> None:
+    async def adopt(self: Any, order: TaskOrder, taken: Exception) -> Any:
+        return await self._objects.get(order.namespace, order.name)
+
+    patch.setattr(Launching, "_adopt", adopt)
+    patch.setattr(Wanted, "ask", _everything)
+
+
+async def _everything(self: Wanted, things: Any) -> list[Any]:
+    self.tasks.update(thing.task for thing in things)
+    return []
+
+
+def what_was_prepared_is_left_alone(patch: Patch) -> None:
+    really = reporting.told_by
+
+    def told_by(*args: Any, **more: Any) -> TaskReport:
+        return replace(really(*args, **more), prepared=False)
+
+    patch.setattr(reporting, "_told", told_by)
+
+
+# Stopping and ending
+
+
+def _reporting(patch: Patch, change: Callable[[Pod, TaskReport], TaskReport]) -> None:
+    really = reporting.report_of
+
+    def report_of(pod: Pod, now: datetime, **more: Any) -> TaskReport:
+        return change(pod, really(pod, now, **more))
+
+    patch.setattr(reporting, "report_of", report_of)
+
+
+def _ended(report: TaskReport) -> TaskReport:
+    return replace(report, state=ReportState.ENDED, prepared=False)
+
+
+def deleting_is_taken_for_gone(patch: Patch) -> None:
+    _reporting(patch, lambda pod, report: _ended(report) if pod.is_going else report)
+
+
+def declared_failed_is_taken_for_the_end(patch: Patch) -> None:
+    """A node is silent, a person deletes its pod by force, and that is believed."""
+
+    def change(pod: Pod, report: TaskReport) -> TaskReport:
+        forced = pod.is_going and not pod.metadata.deletion_grace_period_seconds
+        return _ended(report) if forced or report.state is ReportState.UNKNOWN else report
+
+    _reporting(patch, change)
+
+
+def a_pod_that_vanished_succeeded(patch: Patch) -> None:
+    really = reporting.gone_report
+
+    def gone_report(pod: Pod, now: datetime, **more: Any) -> TaskReport:
+        told = really(pod, now, **more)
+        return replace(told, state=ReportState.ENDED, exit_code=0)
+
+    patch.setattr(reporting, "gone_report", gone_report)
+
+
+def deleted_whatever_pod_has_the_name(patch: Patch) -> None:
+    really = FaultyObjects.delete
+
+    async def delete(self: Any, namespace: str, name: str, **more: Any) -> Any:
+        return await really(self, namespace, name, **{**more, "uid": ""})
+
+    patch.setattr(FaultyObjects, "delete", delete)
+
+
+def force_needs_no_reason(patch: Patch) -> None:
+    really = Stopping.stop_pod
+
+    async def stop_pod(self: Stopping, pod: Pod, grace_s: int | None) -> None:
+        await really(self, pod, 0)
+
+    patch.setattr(Stopping, "stop_pod", stop_pod)
+
+
+# Forgetting
+
+
+def let_go_before_the_end_is_recorded(patch: Patch) -> None:
+    really = PodRuntime._look_at_pod
+
+    def look_at_pod(self: Any, pod: Pod) -> None:
+        if pod.is_over and pod.is_held:
+            self._errands.run(("go", pod.place), lambda: let_go(self._pods, pod, self._check))
+        really(self, pod)
+
+    patch.setattr(PodRuntime, "_look_at_pod", look_at_pod)
+
+
+def what_came_late_is_let_go_as_it_is(patch: Patch) -> None:
+    async def forget(self: Any, task: TaskId) -> None:
+        for pod in self._objects_of(task)[0]:
+            await let_go(self._pods, pod, self._check)
+        self._reports.pop(task, None)
+
+    patch.setattr(PodRuntime, "_forget", forget)
+
+
+def never_let_go(patch: Patch) -> None:
+    async def keep(*_: Any) -> None:
+        return
+
+    patch.setattr(runtime, "let_go", keep)
+
+
+def nodes_that_are_gone_are_waited_for(patch: Patch) -> None:
+    async def state_of(self: Any, name: str) -> reporting.NodeState:
+        return reporting.NodeState.SILENT
+
+    patch.setattr(silence.Silence, "_state_of", state_of)
+
+
+BUGS: list[tuple[Plant, type[PodWorld], Trouble, str]] = [
+    (created_without_a_gate, PodWorld, LATE, "ArmedOnRecord"),
+    (armed_without_its_uid, PodWorld, LATE, "ArmedOnRecord"),
+    (armed_without_a_look_at_the_record, RivalPodWorld, SLOW, "ArmedOnRecord"),
+    (pods_of_other_jobs_are_adopted, PodWorld, LATE_AND_SLOW, "ArmedOnRecord"),
+    (what_was_prepared_is_left_alone, PodWorld, CRASHING, "Settles"),
+    (deleting_is_taken_for_gone, PodWorld, SILENT, "NeverTwice"),
+    (declared_failed_is_taken_for_the_end, PodWorld, SILENT, "TrueEnds"),
+    (a_pod_that_vanished_succeeded, PodWorld, SILENT, "TrueEnds"),
+    (deleted_whatever_pod_has_the_name, PodWorld, LATE, "StopsForCause"),
+    (force_needs_no_reason, PodWorld, SILENT, "ForcedForCause"),
+    (let_go_before_the_end_is_recorded, PodWorld, SILENT, "HeldUntilRecorded"),
+    (what_came_late_is_let_go_as_it_is, PodWorld, LOSING, "NothingIsLeft"),
+    (never_let_go, PodWorld, SILENT, "NothingIsLeft"),
+    (nodes_that_are_gone_are_waited_for, PodWorld, SILENT, "NothingIsLeft"),
+]
+
+
+@pytest.mark.parametrize(
+    ("plant", "world", "trouble", "promise"), BUGS, ids=[bug[0].__name__ for bug in BUGS]
+)
+def test_a_planted_bug_is_caught(
+    plant: Plant, world: type[PodWorld], trouble: Trouble, promise: str, monkeypatch: Patch
+) -> None:
+    plant(monkeypatch)
+    broken: dict[str, int] = {}
+    for seed in range(MOST_WORLDS):
+        outcome = _run(world, seed, trouble)
+        if outcome.broken is not None:
+            broken.setdefault(outcome.broken.promise, seed)
+        if promise in broken:
+            return
+
+    pytest.fail(f"{promise} was not broken; broken were {broken}")
+
+
+@pytest.mark.parametrize(
+    "trouble", [LATE, LATE_AND_SLOW, SLOW, LOSING, CRASHING, SILENT], ids=range(6)
+)
+@pytest.mark.parametrize("world", [PodWorld, RivalPodWorld])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_worlds_without_a_bug_are_well(
+    world: type[PodWorld], trouble: Trouble, seed: int
+) -> None:
+    assert str(_run(world, seed, trouble).broken) == "None"
+
+
+def _run(world: type[PodWorld], seed: int, trouble: Trouble) -> Outcome:
+    script, rates, lateness = trouble
+    return world(seed, script, rates, replace(lateness)).run()

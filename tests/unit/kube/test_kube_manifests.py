@@ -1,0 +1,251 @@
+"""What is installed in a cluster is complete, gives few rights, and is the same every time."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from interlock.control.lease import SYSTEM_NAMESPACE
+from interlock.kube.installation import Installation
+from interlock.kube.manifests import PARTS, manifests, to_json, to_yaml, usual_parts
+from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
+from interlock.modes.cli.main import main
+
+EVERYWHERE = Installation()
+ONE_NAMESPACE = Installation(namespace="batch", everywhere=False)
+EITHER = pytest.mark.parametrize("install", [EVERYWHERE, ONE_NAMESPACE], ids=["all", "one"])
+
+
+def objects_of(
+    install: Installation, parts: tuple[str, ...] = PARTS
+) -> dict[tuple[str, str], dict[str, Any]]:
+    found = {(one["kind"], one["metadata"]["name"]): one for one in manifests(install, parts)}
+    assert len(found) == len(manifests(install, parts))
+    return found
+
+
+class TestPermissions:
+    def test_nobody_is_given_everything(self) -> None:
+        for install in (EVERYWHERE, ONE_NAMESPACE):
+            for one in objects_of(install).values():
+                for rule in one.get("rules", ()):
+                    words = (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
+                    assert not [word for word in words if "*" in word]
+                    assert "pods/exec" not in rule["resources"]
+                    if "secrets" in rule["resources"] and rule["verbs"] != ["create"]:
+                        assert rule["resourceNames"] == ["interlock-webhook"]
+                        assert one["kind"] == "Role"
+
+    def test_one_namespace_needs_nothing_of_the_cluster(self) -> None:
+        for (kind, _), one in objects_of(ONE_NAMESPACE, usual_parts(ONE_NAMESPACE)).items():
+            if kind != "CustomResourceDefinition":
+                assert one["metadata"]["namespace"] == "batch"
+        assert ("Namespace", "batch") not in objects_of(ONE_NAMESPACE)
+
+    def test_only_our_own_namespace_is_made_strict(self) -> None:
+        """In a namespace of another name there may be pods of others."""
+        strict = "pod-security.kubernetes.io/enforce"
+        ours = objects_of(EVERYWHERE)["Namespace", SYSTEM_NAMESPACE]["metadata"]["labels"]
+        other = objects_of(Installation(namespace="batch"))["Namespace", "batch"]["metadata"]
+
+        assert ours[strict] == "restricted"
+        assert strict not in other["labels"]
+
+    def test_people_only_read_locks(self) -> None:
+        editor = objects_of(EVERYWHERE)["ClusterRole", "interlock-editor"]
+
+        verbs = {v for r in editor["rules"] if "locks" in r["resources"] for v in r["verbs"]}
+        assert verbs == {"get", "list", "watch"}
+        assert editor["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"] == "true"
+
+    @EITHER
+    def test_every_binding_leads_to_a_role_and_the_account(self, install: Installation) -> None:
+        found = objects_of(install)
+        bindings = [one for (kind, _), one in found.items() if kind.endswith("RoleBinding")]
+
+        assert len(bindings) == 4
+        for one in bindings:
+            assert (one["roleRef"]["kind"], one["roleRef"]["name"]) in found
+            (subject,) = one["subjects"]
+            assert (subject["kind"], subject["name"]) in found
+            assert subject["namespace"] == install.namespace
+
+
+class TestController:
+    def test_its_pods_have_few_rights(self) -> None:
+        made = objects_of(EVERYWHERE)["Deployment", "interlock-controller"]["spec"]
+        pod = made["template"]["spec"]
+        (container,) = pod["containers"]
+
+        assert made["replicas"] == 2
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        }
+        assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+
+    def test_selectors_find_its_pods(self) -> None:
+        found = objects_of(EVERYWHERE)
+        labels = found["Deployment", "interlock-controller"]["spec"]["template"]["metadata"]
+        budget = found["PodDisruptionBudget", "interlock-controller"]["spec"]
+
+        assert found["Service", "interlock"]["spec"]["selector"] == labels["labels"]
+        assert budget["selector"]["matchLabels"] == labels["labels"]
+        monitor = found["ServiceMonitor", "interlock"]["spec"]["selector"]["matchLabels"]
+        assert monitor.items() <= found["Service", "interlock"]["metadata"]["labels"].items()
+
+    @EITHER
+    def test_its_ports_have_the_names_that_others_use(self, install: Installation) -> None:
+        found = objects_of(install)
+        pod = found["Deployment", "interlock-controller"]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+        services = {port["name"]: port for port in found["Service", "interlock"]["spec"]["ports"]}
+
+        assert {port["targetPort"] for port in services.values()} == ports.keys()
+        assert container["readinessProbe"]["httpGet"]["port"] in ports
+        (endpoint,) = found["ServiceMonitor", "interlock"]["spec"]["endpoints"]
+        assert endpoint["port"] in services
+        assert f"--listen=0.0.0.0:{ports['https']}" in container["args"]
+        assert f"--webhook-listen=0.0.0.0:{ports['webhook']}" in container["args"]
+
+    def test_there_are_as_many_as_were_asked_for(self) -> None:
+        made = objects_of(replace(EVERYWHERE, replicas=3))["Deployment", "interlock-controller"]
+
+        assert made["spec"]["replicas"] == 3
+
+    def test_it_is_told_its_image_and_its_namespace(self) -> None:
+        install = replace(ONE_NAMESPACE, image="registry.example/interlock:7")
+        (container,) = objects_of(install)["Deployment", "interlock-controller"]["spec"][
+            "template"
+        ]["spec"]["containers"]
+
+        assert container["image"] == "registry.example/interlock:7"
+        assert "--namespace=$(POD_NAMESPACE)" in container["args"]
+
+
+@EITHER
+class TestWebhook:
+    def hooks(self, install: Installation) -> list[dict[str, Any]]:
+        return [
+            hook
+            for (kind, _), one in objects_of(install).items()
+            if kind.endswith("WebhookConfiguration")
+            for hook in one["webhooks"]
+        ]
+
+    def test_it_is_asked_at_the_service(self, install: Installation) -> None:
+        service = objects_of(install)["Service", "interlock"]
+        ports = {port["port"] for port in service["spec"]["ports"]}
+        paths = []
+        for hook in self.hooks(install):
+            asked = hook["clientConfig"]["service"]
+            assert asked["namespace"] == service["metadata"]["namespace"]
+            assert asked["name"] == service["metadata"]["name"]
+            assert asked["port"] in ports
+            paths.append(asked["path"])
+        assert paths == [VALIDATE_PATH, COMPLETE_PATH]
+
+    def test_one_that_is_down_stops_nobody(self, install: Installation) -> None:
+        for hook in self.hooks(install):
+            assert hook["failurePolicy"] == "Ignore"
+            assert hook["sideEffects"] == "None"
+
+    def test_the_controller_does_not_ask_itself(self, install: Installation) -> None:
+        for hook in self.hooks(install):
+            assert install.account in hook["matchConditions"][0]["expression"]
+
+    def test_it_is_asked_about_the_namespaces_that_are_served(self, install: Installation) -> None:
+        for hook in self.hooks(install):
+            here = {"matchLabels": {"kubernetes.io/metadata.name": "batch"}}
+            assert hook.get("namespaceSelector") == (None if install.everywhere else here)
+
+    def test_the_controller_may_change_these_and_no_others(self, install: Installation) -> None:
+        found = objects_of(install)
+        name = "interlock" if install.everywhere else "interlock-batch"
+        (rule,) = found["ClusterRole", f"{name}-webhook"]["rules"]
+
+        assert rule["resourceNames"] == [name]
+        assert rule["verbs"] == ["get", "patch"]
+        assert ("ValidatingWebhookConfiguration", name) in found
+        assert ("MutatingWebhookConfiguration", name) in found
+
+
+class TestText:
+    @EITHER
+    def test_yaml_and_json_say_the_same(self, install: Installation) -> None:
+        objects = manifests(install, PARTS)
+
+        assert list(yaml.safe_load_all(to_yaml(objects))) == objects
+        assert json.loads(to_json(objects))["items"] == objects
+        assert to_yaml(objects) == to_yaml(manifests(install, PARTS))
+
+    def test_it_can_be_read(self) -> None:
+        text = to_yaml(manifests(EVERYWHERE, PARTS))
+
+        assert not re.search(r"[&*]id\d", text)
+        assert "Enqueue: Wait in line.\n" in text
+
+
+class TestVerb:
+    def printed(self, capsys: pytest.CaptureFixture[str], *argv: str) -> list[dict[str, Any]]:
+        assert main(["manifests", *argv]) == 0
+        told = capsys.readouterr()
+        assert told.err == ""
+        return list(yaml.safe_load_all(told.out))
+
+    def test_all_but_the_monitor_is_usual(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found = self.printed(capsys)
+
+        assert found == manifests(EVERYWHERE, ["crds", "rbac", "controller", "webhook"])
+        assert found == manifests(EVERYWHERE)
+
+    def test_one_namespace_has_no_webhook(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found = self.printed(capsys, "--namespace", "batch", "--namespaced")
+
+        assert found == manifests(ONE_NAMESPACE, ["crds", "rbac", "controller"])
+
+    @pytest.mark.parametrize("part", PARTS)
+    def test_one_part(self, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+        where = ("--namespace", "batch", "--namespaced")
+        found = self.printed(capsys, "--only", part, *where, "--image", "x:1")
+
+        assert found == manifests(replace(ONE_NAMESPACE, image="x:1"), [part])
+        assert found
+
+    def test_what_was_chosen(self, capsys: pytest.CaptureFixture[str]) -> None:
+        chosen = ("--namespace", "batch", "--replicas", "3", "--service-monitor")
+        found = self.printed(capsys, *chosen)
+
+        assert found == manifests(Installation(namespace="batch", replicas=3), PARTS)
+
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        (found,) = self.printed(capsys, "-o", "json")
+
+        assert found["kind"] == "List"
+        assert found["items"] == manifests(EVERYWHERE)
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ["--namespace", "A_b"],
+            ["--namespaced"],
+            ["--image", "a b"],
+            ["--replicas", "-1"],
+            ["--replicas", "x"],
+            ["--only", "x"],
+            ["-o", "wide"],
+        ],
+    )
+    def test_bad_input(self, argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["manifests", *argv]) == 2
+        assert capsys.readouterr().out == ""
