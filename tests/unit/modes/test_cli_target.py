@@ -21,7 +21,8 @@ _FLAGS = ("server", "token_file", "ca_file", "context", "kubeconfig")
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("SERVER", "TOKEN_FILE", "CA_FILE", "DATA"):
         monkeypatch.delenv(f"INTERLOCK_{name}", raising=False)
-    monkeypatch.delenv("KUBECONFIG", raising=False)
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
 
 
@@ -69,41 +70,103 @@ def test_addresses(url: str, expected: tuple[str, int, str, bool]) -> None:
     assert (target.host, target.port, target.base, target.is_https) == expected
 
 
-def kubeconfig(user: dict[str, Any]) -> None:
+def kubeconfig(user: dict[str, Any], name: str = "config", **cluster: Any) -> None:
     ca = base64.b64encode(b"authority").decode()
+    place = {"server": "https://k:6443", "certificate-authority-data": ca, **cluster}
     config = {
         "current-context": "one",
         "contexts": [
             {"name": "one", "context": {"cluster": "c", "user": "u", "namespace": "team"}},
             {"name": "two", "context": {"cluster": "missing"}},
         ],
-        "clusters": [
-            {"name": "c", "cluster": {"server": "https://k:6443", "certificate-authority-data": ca}}
-        ],
+        "clusters": [{"name": "c", "cluster": place}],
         "users": [{"name": "u", "user": user}],
     }
-    Path("config").write_text(yaml.safe_dump(config))
+    Path(name).write_text(yaml.safe_dump(config))
 
 
 def test_a_context_of_a_kubeconfig() -> None:
-    kubeconfig({"token": "t", "client-certificate": "crt", "client-key": "/abs/key"})
+    Path("crt").write_text("certificate")
+    Path("key").write_text("secret")
+    kubeconfig(
+        {"token": "t", "client-certificate": "crt", "client-key": "key", "as": "somebody"},
+        **{"tls-server-name": "name", "proxy-url": "http://p:3128"},
+    )
     target = find(kubeconfig="config")
     assert (target.url, target.namespace, target.token) == ("https://k:6443", "team", "t")
-    assert (target.ca_data, target.cert_file, target.key_file) == ("authority", "crt", "/abs/key")
+    assert (target.ca_data, target.cert_data, target.key_data) == (
+        "authority",
+        b"certificate",
+        b"secret",
+    )
+    assert (target.tls_name, target.proxy_url) == ("name", "http://p:3128")
+    assert target.headers == [("Impersonate-User", "somebody")]
+    assert target.by_context
+
+
+def test_a_token_in_a_file_is_read_again_when_it_is_not_believed() -> None:
+    Path("token").write_text("old\n")
+    kubeconfig({"tokenFile": "token"})
+    target = find(kubeconfig="config")
+    assert target.token == "old"
+    Path("token").write_text("new\n")
+    assert target.renew()
+    assert target.token == "new"
+
+
+def test_a_token_that_cannot_change_is_not_asked_for_again() -> None:
+    kubeconfig({"token": "t"})
+    assert not find(kubeconfig="config").renew()
 
 
 def test_a_program_may_tell_the_token() -> None:
-    answer = json.dumps({"status": {"token": "fresh"}})
-    kubeconfig({"exec": {"command": "printf", "args": ["%s", answer]}})
-    assert find(kubeconfig="config", context="one").token == "fresh"
+    version = "client.authentication.k8s.io/v1"
+    answer = json.dumps({"apiVersion": version, "status": {"token": "fresh"}})
+    kubeconfig({"exec": {"apiVersion": version, "command": "printf", "args": ["%s", answer]}})
+    target = find(kubeconfig="config", context="one")
+    assert target.token == "fresh"
+    assert target.renew()
 
 
-@pytest.mark.parametrize(
-    ("context", "hint"), [("oen", "did you mean `one`?"), ("two", "it has: c")]
-)
-def test_what_a_kubeconfig_lacks(context: str, hint: str) -> None:
+def test_a_program_that_fails_is_named() -> None:
+    version = "client.authentication.k8s.io/v1"
+    kubeconfig({"exec": {"apiVersion": version, "command": "false"}})
+    with pytest.raises(CommandError, match="no credentials from false") as caught:
+        find(kubeconfig="config")
+    assert caught.value.code == 6
+
+
+@pytest.mark.parametrize(("context", "told"), [("onne", "did you mean"), ("two", "there are: c")])
+def test_what_a_kubeconfig_lacks(context: str, told: str) -> None:
     kubeconfig({})
-    with pytest.raises(CommandError) as caught:
+    with pytest.raises(CommandError, match=told) as caught:
         find(kubeconfig="config", context=context)
-    assert caught.value.hint == hint
+    assert caught.value.code == 2
+
+
+def test_kubeconfig_counts_only_where_no_server_is_named_or_here(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kubeconfig({"token": "t"})
+    monkeypatch.setenv("KUBECONFIG", "missing:config")
+    assert find().url == "https://k:6443"
+    Path(".interlock").mkdir()
+    Path(".interlock/server.json").write_text(json.dumps({"url": "http://here:1"}))
+    assert find().url == "http://here:1"
+    monkeypatch.setenv("INTERLOCK_SERVER", "http://there:2")
+    assert find().url == "http://there:2"
+    assert find(context="one").url == "https://k:6443"
+
+
+def test_the_kubeconfig_at_home_needs_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path(".kube").mkdir()
+    kubeconfig({"token": "t"}, ".kube/config")
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    assert find().url == "http://127.0.0.1:8470"
+    assert find(context="one").url == "https://k:6443"
+
+
+def test_a_server_and_a_cluster_are_not_both_meant() -> None:
+    with pytest.raises(CommandError, match="--server names a server") as caught:
+        find(server="http://x", context="one")
     assert caught.value.code == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import select
+import sys
 
 from interlock.modes.cli.errors import (
     BAD_INPUT,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 #: How many resources are asked for at a time.
 PAGE = 1000
+#: How often a busy server is asked, and how long it may put us off each time.
+_TRIES = 10
+_LONGEST_PAUSE_S = 5
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 MERGE_PATCH = "application/merge-patch+json"
 _CODES = {
@@ -57,6 +62,9 @@ class Api:
         self._target = target
         #: The server's clock when it last answered: "Mon, 05 Jan 2026 12:00:00 GMT".
         self.date = ""
+        self._warned: set[str] = set()
+        #: Whether the proof of who we are was found out anew since the server last believed it.
+        self._is_renewed = False
 
     def close(self) -> None:
         """Let connections go."""
@@ -73,29 +81,77 @@ class Api:
         content_type: str = "application/json",
     ) -> Any:
         """Ask, and read the JSON of the answer."""
+        data = self.fetch(method, path, query, body, accept=accept, content_type=content_type)
+        return json.loads(data) if data.strip() else {}
+
+    def fetch(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        *,
+        accept: str = "application/json",
+        content_type: str = "application/json",
+    ) -> bytes:
+        """Ask, and read the answer as it was sent."""
         headers = {"Accept": accept}
         content = b""
         if body is not None:
             content = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = content_type
-        answer = self._wire.request(method, path + _query(query), headers, content)
-        data = self._read(answer)
-        self.date = answer.headers.get("date", "") or self.date
+        for tries_left in reversed(range(_TRIES)):
+            answer = self._wire.request(method, path + _query(query), headers, content)
+            data = self._read(answer)
+            if answer.status < 300 or not self._may_help(answer, tries_left):
+                break
+        self._heed(answer)
         if answer.status >= 300:
             raise self._refusal(answer.status, data)
-        return json.loads(data) if data.strip() else {}
+        return data
 
     def stream(
         self, method: str, path: str, query: Mapping[str, object] | None = None,
         *, accept: str = "application/json",
     ) -> Answer:  # fmt: skip
         """Ask for an answer that is read as it comes."""
-        answer = self._wire.stream(method, path + _query(query), {"Accept": accept}, b"")
-        self.date = answer.headers.get("date", "") or self.date
-        if answer.status >= 300:
+        for tries_left in reversed(range(_TRIES)):
+            answer = self._wire.stream(method, path + _query(query), {"Accept": accept}, b"")
+            if answer.status < 300:
+                break
             data = self._read(answer)
-            raise self._refusal(answer.status, data)
+            if not self._may_help(answer, tries_left):
+                raise self._refusal(answer.status, data)
+        self._heed(answer)
         return answer
+
+    def _may_help(self, answer: Answer, tries_left: int) -> bool:
+        """Whether to ask again: with a fresh proof of who we are, or when the server said to.
+
+        Either way the server did nothing, so that nothing is done twice.
+        """
+        if answer.status == 401 and not self._is_renewed:
+            self._is_renewed = True
+            self._wire.close()
+            return self._target.renew()
+        pause = answer.headers.get("retry-after", "")
+        if answer.status != 429 or not tries_left or not pause.isdigit():
+            return False
+        select.select([], [], [], min(int(pause), _LONGEST_PAUSE_S))
+        return True
+
+    def _heed(self, answer: Answer) -> None:
+        """Take in what comes beside every answer: the server's clock, and its warnings."""
+        self.date = answer.headers.get("date", "") or self.date
+        self._is_renewed = answer.status == 401
+        # A server of our own says what the check of the files has said already.
+        for warning in answer.warnings if self._target.by_context else ():
+            # 299 - "the text"
+            text = warning.split(" ", 2)[-1].removeprefix('"').removesuffix('"')
+            text = text.replace('\\"', '"').replace("\\\\", "\\")
+            if text not in self._warned:
+                self._warned.add(text)
+                print(f"warning: {text}", file=sys.stderr)
 
     def _read(self, answer: Answer) -> bytes:
         try:
@@ -120,6 +176,8 @@ class Api:
         code = _CODES.get(status, UNREACHABLE if status >= 500 else FAILED)
         error = AnswerError(status, body, told or f"the server answered {status}", code)
         error.hint = _HINTS.get(status, "")
+        if status == 401 and self._target.by_context:
+            error.hint = self._target.hint
         return error
 
     def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:

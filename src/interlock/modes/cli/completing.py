@@ -17,7 +17,16 @@ _JOB_VERBS = frozenset(
 )
 _KIND_VERBS = frozenset(("get", "describe", "delete", "watch"))
 _FILE_FLAGS = frozenset(
-    ("-f", "--filename", "--token-file", "--ca-file", "--kubeconfig", "--tls-cert", "--tls-key")
+    (
+        "-f",
+        "--filename",
+        "--token-file",
+        "--from-token-file",
+        "--ca-file",
+        "--kubeconfig",
+        "--tls-cert",
+        "--tls-key",
+    )
 )
 
 

@@ -83,22 +83,23 @@ def _found(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def read_documents(files: list[str]) -> list[Given]:
-    """Every document of the files, and of the files in the directories."""
+def read_documents(files: list[str], *, recursive: bool = False) -> list[Given]:
+    """Every document of the files, and of the files in the directories, but not below them."""
     if not files:
         raise CommandError("which files?", hint="name them with -f FILE", code=BAD_INPUT)
-    found = [given for file in files for given in _read(file)]
+    found = [given for file in files for given in _read(file, recursive)]
     if not found:
         raise CommandError(f"nothing is defined in {', '.join(files)}", code=BAD_INPUT)
     return found
 
 
-def _read(name: str) -> list[Given]:
+def _read(name: str, recursive: bool) -> list[Given]:
     if name == "-":
         return _parse("standard input", sys.stdin.buffer.read())
     path = Path(name)
     if path.is_dir():
-        inside = sorted(file for file in path.rglob("*") if file.suffix in _ENDINGS)
+        every = path.rglob("*") if recursive else path.glob("*")
+        inside = sorted(file for file in every if file.suffix in _ENDINGS)
         return [given for file in inside if file.is_file() for given in _parse_file(file)]
     return _parse_file(path)
 

@@ -85,14 +85,21 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--ca-file", metavar="FILE", help="who signed its certificate; also INTERLOCK_CA_FILE"
     )
-    group.add_argument("--context", metavar="NAME", help="a context of the kubeconfig")
-    group.add_argument("--kubeconfig", metavar="FILE", help="a kubeconfig; also KUBECONFIG")
+    group.add_argument(
+        "--context", metavar="NAME", help="a cluster: this context of the kubeconfig"
+    )
+    group.add_argument(
+        "--kubeconfig", metavar="FILE",
+        help="a cluster: this kubeconfig; also KUBECONFIG, when no server is named or runs here",
+    )  # fmt: skip
     group.add_argument("-h", "--help", action="help", help="show this text")
 
 
 def add_namespace(parser: argparse.ArgumentParser, *, every: bool = False) -> None:
     """The namespace a verb works in; with `every`, all of them."""
-    parser.add_argument("-n", "--namespace", metavar="NAME", help="the namespace (default)")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAME", help="the namespace (the context's, or default)"
+    )
     if every:
         parser.add_argument(
             "-A", "--all-namespaces", action="store_true", help="in every namespace"
@@ -133,8 +140,11 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     """Files with definitions."""
     parser.add_argument(
         "-f", "--filename", metavar="FILE", action="append", default=[],
-        help="a file, a directory (with all in it), or - for the standard input; may be repeated",
+        help="a file, a directory, or - for the standard input; may be repeated",
     )  # fmt: skip
+    parser.add_argument(
+        "-R", "--recursive", action="store_true", help="what is below a directory too"
+    )
 
 
 def add_waiting(parser: argparse.ArgumentParser) -> None:

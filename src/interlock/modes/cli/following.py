@@ -12,10 +12,12 @@ from interlock.modes.cli.errors import (
     NOT_FOUND,
     OK,
     TIMED_OUT,
+    UNREACHABLE,
     AnswerError,
     CommandError,
 )
 from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.main import tell
 from interlock.modes.cli.outcomes import (
     attempts_of,
     execution_of,
@@ -29,10 +31,10 @@ from interlock.modes.cli.outcomes import (
     waits_told,
 )
 from interlock.modes.cli.output import Terminal
-from interlock.modes.cli.printing import LogStream, open_log
+from interlock.modes.cli.printing import LogStream
+from interlock.modes.cli.reports import Excerpt
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.watching import Feed
-from interlock.modes.cli.wire import quote
 
 #: How many tasks are shown at once while they print.
 MOST_STREAMS = 64
@@ -64,10 +66,13 @@ class Follower:
         self._quiet = quiet
         #: Only the output of this task; None means of all.
         self.only_task: int | None = None
-        self.log_query: dict[str, object] = {}
+        #: Which part of each log; the task and the attempt are chosen here.
+        self.excerpt = Excerpt()
         self._width = max(map(len, self._names))
         self._told: dict[str, str] = {}
-        self._streams: dict[tuple[str, int, int], LogStream] = {}
+        #: By Job, task, attempt, and the source where an attempt has several.
+        self._streams: dict[tuple[str, int, int], dict[str, LogStream]] = {}
+        self._troubles: set[str] = set()
         #: The Jobs as they last were, by name.
         self.jobs: dict[str, dict[str, Any]] = {}
         self._gone: set[str] = set()
@@ -88,7 +93,7 @@ class Follower:
             return INTERRUPTED
         finally:
             feed.close()
-            for stream in self._streams.values():
+            for stream in self._all_streams():
                 stream.close()
         return next((code for code in map(self._code, self._names) if code != OK), OK)
 
@@ -120,8 +125,11 @@ class Follower:
                 source.receive()
         return self._deadline is None or monotonic() < self._deadline
 
+    def _all_streams(self) -> list[LogStream]:
+        return [stream for sources in self._streams.values() for stream in sources.values()]
+
     def _open_streams(self) -> list[LogStream]:
-        return [stream for stream in self._streams.values() if not stream.done]
+        return [stream for stream in self._all_streams() if not stream.done]
 
     def _ready(self, sources: list[Feed | LogStream], limit_s: float | None = None) -> list[Any]:
         here = [source for source in sources if source.answer.waiting]
@@ -140,6 +148,8 @@ class Follower:
         while streams := self._open_streams():
             ready = self._ready(list(streams), _QUIET_S)
             if not ready:
+                for stream in streams:
+                    stream.close()
                 return
             for stream in ready:
                 stream.receive()
@@ -163,8 +173,7 @@ class Follower:
         if self._quiet and not self._streams:
             attempts = list(dict(attempts).items())
         for task, attempt in attempts:
-            key = (name, task, attempt)
-            if self.only_task not in (None, task) or key in self._streams:
+            if self.only_task not in (None, task):
                 continue
             if len(self._open_streams()) >= MOST_STREAMS:
                 continue
@@ -172,8 +181,24 @@ class Follower:
             mark = (
                 f"{task}| " if many else "| " if self._progress.is_tty and not self._quiet else ""
             )
-            if stream := open_log(self._session, name, task, attempt, mark, self.log_query):
-                self._streams[key] = stream
+            self._open_log(name, task, attempt, mark)
+
+    def _open_log(self, name: str, task: int, attempt: int, mark: str) -> None:
+        """Follow the output of an attempt, from every source that there is by now."""
+        held = self._streams.setdefault((name, task, attempt), {})
+        if held and "batchJob" not in self.jobs[name]["spec"]:
+            return
+        excerpt = self.excerpt.of(task, attempt)
+        try:
+            for source, answer in self._session.reports.log(
+                self._session.namespace, name, excerpt, held
+            ):
+                held[source] = LogStream(answer, mark)
+        except CommandError as error:
+            # Not there yet, mostly: it is tried again when the Job changes.
+            if error.code == UNREACHABLE and error.message not in self._troubles:
+                self._troubles.add(error.message)
+                tell(error)
 
     def _tell(self, name: str, job: dict[str, Any]) -> None:
         line = self._line(name, job)
@@ -208,11 +233,11 @@ class Follower:
 
     def _waiting(self, name: str, job: dict[str, Any]) -> str:
         if not waits_of(job):
-            return ""
-        path = f"/jobs/{quote(self._session.namespace)}/{quote(name)}/why"
+            still = self._session.reports.standstill(self._session.namespace)
+            return f"waiting   {still}" if still else ""
         try:
-            told = [wait.get("message") for wait in self._session.api.call("GET", path)["waits"]]
-            detail = "; ".join(filter(None, told))
+            why = self._session.reports.why(self._session.namespace, name)
+            detail = "; ".join(filter(None, (wait.get("message") for wait in why["waits"])))
         except (AnswerError, KeyError, TypeError):
             detail = ""
         return f"waiting   {detail or waits_told(job)}"

@@ -6,10 +6,10 @@ import sys
 from datetime import timedelta
 from typing import Any
 
-from interlock.modes.cli.errors import AnswerError
 from interlock.modes.cli.moments import server_now, write_moment
+from interlock.modes.cli.reports import Excerpt
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.wire import Answer, quote
+from interlock.modes.cli.wire import Answer
 
 
 class LogStream:
@@ -18,6 +18,8 @@ class LogStream:
     def __init__(self, answer: Answer, mark: str) -> None:
         self.answer = answer
         self.done = False
+        #: Whether it ended in the middle.
+        self.is_cut = False
         self._mark = mark.encode()
         self._held = b""
 
@@ -26,7 +28,7 @@ class LogStream:
         try:
             part = self.answer.receive()
         except OSError:
-            part = None
+            part, self.is_cut = None, True
         if part is None:
             self.done = True
             self.answer.close()
@@ -40,6 +42,7 @@ class LogStream:
 
     def close(self) -> None:
         """Stop reading."""
+        self.done = True
         self.answer.close()
 
 
@@ -50,30 +53,17 @@ def write(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def log_path(namespace: str, name: str) -> str:
-    """Where the server serves what a Job printed."""
-    return f"/jobs/{quote(namespace)}/{quote(name)}/log"
-
-
-def open_log(
-    session: Session, name: str, task: int, attempt: int, mark: str, more: dict[str, object]
-) -> LogStream | None:
-    """Follow the output of an attempt; None when the server has none to give."""
-    query = more | {"task": task, "attempt": attempt, "follow": 1}
-    try:
-        path = log_path(session.namespace, name)
-        answer = session.api.stream("GET", path, query, accept="text/plain")
-    except AnswerError:
-        return None
-    return LogStream(answer, mark)
-
-
-def log_query(session: Session, args: Any) -> dict[str, object]:
-    """The flags of `logs` as the server reads them; times are the server's own."""
-    query: dict[str, object] = {"task": args.task, "attempt": args.attempt, "tail": args.tail}
-    if args.follow:
-        query["follow"] = 1
+def excerpt_of(session: Session, args: Any) -> Excerpt:
+    """What the flags of `logs` ask for; times are the server's own."""
+    since = ""
     if args.since is not None:
         session.api.call("GET", "/version")
-        query["since"] = write_moment(server_now(session.api) - timedelta(seconds=args.since))
-    return query
+        since = write_moment(server_now(session.api) - timedelta(seconds=args.since))
+    return Excerpt(
+        task=args.task or 0,
+        attempt=args.attempt,
+        follow=args.follow,
+        since=since,
+        tail=args.tail,
+        container=args.container,
+    )

@@ -21,9 +21,29 @@ This page is written from the program: `make docs`.
 
 ## Which server
 
-A server is found by `--server` or `INTERLOCK_SERVER`; else by `server.json` in the data directory
-(`INTERLOCK_DATA`, or `.interlock` here); else it is `http://127.0.0.1:8470`. A cluster is named by
-`--context` and `--kubeconfig`, never by accident: without one of the two a kubeconfig is not read.
+The first of these that is there counts:
+
+1. `--context` and `--kubeconfig`: a cluster. Without `--kubeconfig` the context is looked for in
+   the files of `KUBECONFIG`, or in `~/.kube/config`.
+2. `--server`, or `INTERLOCK_SERVER`: a server of our own, at that address.
+3. `server.json` in the data directory (`INTERLOCK_DATA`, or `.interlock` here), which a running
+   server writes.
+4. `KUBECONFIG`: the cluster of its current context. Several files are read as one, as kubectl
+   does.
+5. In a pod: the cluster it is in, as its service account.
+6. `http://127.0.0.1:8470`.
+
+The namespace is that of `-n`, else the context's, else `default`.
+
+## On a cluster
+
+Every verb works through the API server; the controller need not be reachable. `why`, `locks` and
+`top` work their answers out from the Jobs, Locks and the leader's Lease that are stored, and `why`
+says when no controller leads. `logs` reads the logs of pods, as long as those are there. `history`
+reads Events, which a cluster keeps for about an hour. `backup` writes the objects as a manifest.
+`up` and `restore` are for a server of our own alone.
+
+## Flags of the connection
 
 These flags are the same for every verb, and may also stand before it:
 

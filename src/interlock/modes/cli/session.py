@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from interlock.modes.cli.api import Api
     from interlock.modes.cli.output import Terminal
+    from interlock.modes.cli.reports import Reports
     from interlock.modes.cli.target import Target
 
 
@@ -19,6 +20,8 @@ class Session:
         self._target: Target | None = None
         self._api: Api | None = None
         self._terminal: Terminal | None = None
+        self._reports: Reports | None = None
+        self._on_cluster: bool | None = None
 
     @property
     def target(self) -> Target:
@@ -37,6 +40,29 @@ class Session:
 
             self._api = Api(self.target)
         return self._api
+
+    @property
+    def on_cluster(self) -> bool:
+        """Whether the server is a cluster's. A context may name a server of our own too."""
+        if self._on_cluster is None:
+            self._on_cluster = self.target.by_context and "+interlock." not in str(
+                self.api.call("GET", "/version").get("gitVersion")
+            )
+        return self._on_cluster
+
+    @property
+    def reports(self) -> Reports:
+        """Whoever answers questions: our server, or this program from what a cluster stores."""
+        if self._reports is None:
+            if self.on_cluster:
+                from interlock.modes.cli.cluster.reports import ClusterReports
+
+                self._reports = ClusterReports(self.api)
+            else:
+                from interlock.modes.cli.reports import ServerReports
+
+                self._reports = ServerReports(self.api)
+        return self._reports
 
     @property
     def terminal(self) -> Terminal:

@@ -9,6 +9,7 @@ from interlock.modes.cli.errors import BAD_INPUT, CommandError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
 DEFAULT_URL = "http://127.0.0.1:8470"
 START_HINT = "is the server running? start it with: interlock up"
@@ -34,10 +35,17 @@ class Target:
         self.hint = hint
         #: The namespace that the kubeconfig context names.
         self.namespace = ""
+        #: Whether a kubeconfig or a pod's service account named it: most likely a cluster.
+        self.by_context = False
+        #: What named it, for people.
+        self.source = ""
         self.ca_file = ""
         self.ca_data = ""
-        self.cert_file = ""
-        self.key_file = ""
+        #: Further headers of every request, beside the token.
+        self.headers: list[tuple[str, str]] = []
+        #: Finds out anew what proves who asks; False when that cannot change anything.
+        self.renew: Callable[[], bool] = lambda: False
+        self.proxy_url = ""
         self.cert_data = b""
         self.key_data = b""
         self.tls_name = ""
@@ -62,8 +70,19 @@ def _host_and_port(authority: str, default: int, url: str) -> tuple[str, int]:
 
 
 def find_target(args: Namespace) -> Target:
-    """The server that the flags, the environment or the working directory name, in this order."""
+    """The server that is meant: what was typed, then the environment, then what is found here.
+
+    A server whose data directory is here comes before a KUBECONFIG that is set for other
+    programs too, and that before the pod that one may be in. The kubeconfig in the home
+    directory counts only when a context was typed: nobody gets to a cluster by accident.
+    """
     if args.context or args.kubeconfig:
+        if args.server:
+            raise CommandError(
+                "--server names a server, --context and --kubeconfig name another",
+                hint="give one of them",
+                code=BAD_INPUT,
+            )
         from interlock.modes.cli.kubeconfig import read_context
 
         return read_context(args.kubeconfig, args.context)
@@ -72,12 +91,27 @@ def find_target(args: Namespace) -> Target:
     ca_file = args.ca_file or os.environ.get("INTERLOCK_CA_FILE", "")
     if not url:
         told = _running_here()
-        url = told.get("url") or DEFAULT_URL
+        url = told.get("url") or ""
         token_file = token_file or told.get("tokenFile") or ""
         ca_file = ca_file or told.get("caFile") or ""
-    target = Target(url, token=_read_token(token_file))
+    if not url and (cluster := _cluster_around()):
+        return cluster
+    target = Target(url or DEFAULT_URL, token=_read_token(token_file))
     target.ca_file = ca_file
     return target
+
+
+def _cluster_around() -> Target | None:
+    """The cluster of KUBECONFIG, or the one that this is a pod of."""
+    if os.environ.get("KUBECONFIG"):
+        from interlock.modes.cli.kubeconfig import read_context
+
+        return read_context("", "")
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        from interlock.modes.cli.kubeconfig import own_cluster
+
+        return own_cluster()
+    return None
 
 
 def _running_here() -> dict[str, str]:

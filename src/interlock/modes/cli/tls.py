@@ -14,12 +14,15 @@ from interlock.modes.cli.target import Target
 
 def wrap(sock: socket.socket, target: Target) -> socket.socket:
     """Encrypt a connection as the target asks."""
+    context = _context(target)
     try:
-        return _context(target).wrap_socket(sock, server_hostname=target.tls_name or target.host)
+        return context.wrap_socket(sock, server_hostname=target.tls_name or target.host)
     except ssl.SSLCertVerificationError as error:
         raise UnreachableError(
             f"{target.url} is not trusted: {error.verify_message}",
-            hint="give the authority that signed its certificate with --ca-file",
+            hint=target.hint
+            if target.by_context
+            else "give the authority that signed its certificate with --ca-file",
         ) from None
     except OSError as error:
         raise UnreachableError(f"no TLS with {target.url} ({error})") from None
@@ -33,9 +36,7 @@ def _context(target: Target) -> ssl.SSLContext:
         if target.skip_verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        if target.cert_file:
-            context.load_cert_chain(target.cert_file, target.key_file or None)
-        elif target.cert_data:
+        if target.cert_data:
             _load_pair(context, target.cert_data, target.key_data)
     except (OSError, ValueError) as error:
         raise CommandError(f"bad certificate or key: {error}", code=BAD_INPUT) from None

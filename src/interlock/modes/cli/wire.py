@@ -84,6 +84,8 @@ class Answer:
     def __init__(self, sock: socket.socket, status: int, headers: dict[str, str], rest: bytes):
         self.status = status
         self.headers = headers
+        #: What the server wants people to know beside the answer.
+        self.warnings: list[str] = []
         self._sock = sock
         self.body = Body(headers, empty=status in (204, 304) or status < 200)
         self._first: bytes | None = self.body.feed(rest)
@@ -185,25 +187,32 @@ class Wire:
 
     def _connect(self) -> socket.socket:
         target = self._target
+        if target.proxy_url:
+            from interlock.modes.cli.proxy import open_through
+
+            return self._encrypted(open_through(target))
         try:
-            sock = _open(target.host, target.port)
+            sock = open_socket(target.host, target.port)
         except OSError as error:
             raise UnreachableError(
                 f"no answer from {target.url} ({error.strerror or error})", hint=target.hint
             ) from None
+        return self._encrypted(sock)
+
+    def _encrypted(self, sock: socket.socket) -> socket.socket:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not target.is_https:
+        if not self._target.is_https:
             return sock
         from interlock.modes.cli.tls import wrap
 
-        return wrap(sock, target)
+        return wrap(sock, self._target)
 
     def _exchange(
         self, sock: socket.socket, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> Answer:
         try:
             sock.sendall(self._head(method, path, headers, body) + body)
-            return _read_answer(sock)
+            return read_answer(sock)
         except OSError as error:
             sock.close()
             raise UnreachableError(
@@ -217,11 +226,12 @@ class Wire:
             lines.append(f"Content-Length: {len(body)}")
         if self._target.token:
             lines.append(f"Authorization: Bearer {self._target.token}")
+        lines += [f"{name}: {value}" for name, value in self._target.headers]
         lines += [f"{name}: {value}" for name, value in headers.items()]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def _open(host: str, port: int) -> socket.socket:
+def open_socket(host: str, port: int) -> socket.socket:
     """Try every address that the host has. Bytes spare the import of a codec for names."""
     name = host.encode() if host.isascii() else host.encode("idna")
     failure = OSError("it has no address")
@@ -238,7 +248,8 @@ def _open(host: str, port: int) -> socket.socket:
     raise failure
 
 
-def _read_answer(sock: socket.socket) -> Answer:
+def read_answer(sock: socket.socket) -> Answer:
+    """The head of what comes, and the body as far as it came along."""
     held = b""
     while True:
         end = held.find(b"\r\n\r\n")
@@ -259,8 +270,10 @@ def _parse_head(sock: socket.socket, head: bytes, rest: bytes) -> Answer:
     words = first.split(" ", 2)
     if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
         raise ConnectionResetError("that is no HTTP server")
-    headers = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        headers[name.strip().lower()] = value.strip()
-    return Answer(sock, int(words[1]), headers, rest)
+    pairs = [
+        (name.strip().lower(), value.strip())
+        for name, _, value in (line.partition(":") for line in lines)
+    ]
+    answer = Answer(sock, int(words[1]), dict(pairs), rest)
+    answer.warnings = [value for name, value in pairs if name == "warning"]
+    return answer

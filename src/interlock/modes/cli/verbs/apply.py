@@ -28,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Apply each document; one that the server refuses does not keep the others back."""
-    found = read_documents(args.filename)
+    found = read_documents(args.filename, recursive=args.recursive)
     check_all(found)
     code, items = OK, []
     for wanted in wanted_from(session, found, args.namespace):

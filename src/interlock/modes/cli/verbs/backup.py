@@ -2,6 +2,10 @@
 
 The file is complete when the command ends well; before, it does not exist. Put it back
 with `interlock restore`.
+
+On a cluster it is a manifest of all Jobs and Locks with their states, as they were at one version:
+in YAML, or in JSON when the file's name ends so. It is a record to read, to compare, and to take
+single definitions from; a cluster is restored from a backup of its etcd.
 """
 
 from __future__ import annotations
@@ -10,34 +14,39 @@ import argparse
 import contextlib
 import os
 import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from interlock.modes.cli.errors import BAD_INPUT, FAILED, CommandError, UnreachableError
 from interlock.modes.cli.flags import add_output
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.wire import Answer
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     parser.add_argument("file", metavar="FILE", help="where to; - for the standard output")
     parser.add_argument("--force", action="store_true", help="replace a file that exists")
+    parser.add_argument(
+        "-n", "--namespace", metavar="NAME", help="on a cluster: this namespace alone (all)"
+    )
     add_output(parser, "json")
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
-    """Stream the copy into a file beside, then give it its name."""
-    if args.file == "-":
-        with contextlib.closing(session.api.stream("POST", "/admin/backup")) as answer:
-            for part in answer.parts():
+    """Write the copy into a file beside, then give it its name."""
+    file = Path(args.file)
+    if args.file != "-" and file.exists() and not args.force:
+        raise CommandError(f"{file} exists", hint="replace it with --force", code=BAD_INPUT)
+    if args.namespace and not session.on_cluster:
+        told = "this server is copied as a whole: leave out --namespace"
+        raise CommandError(told, code=BAD_INPUT)
+    with contextlib.closing(_parts(session, args)) as parts:
+        if args.file == "-":
+            for part in parts:
                 sys.stdout.buffer.write(part)
             sys.stdout.buffer.flush()
-        return 0
-    file = Path(args.file)
-    if file.exists() and not args.force:
-        raise CommandError(f"{file} exists", hint="replace it with --force", code=BAD_INPUT)
-    with contextlib.closing(session.api.stream("POST", "/admin/backup")) as answer:
-        size = _write_whole(file, answer)
+            return 0
+        size = _write_whole(file, parts)
     if args.output:
         session.terminal.data({"file": str(file), "bytes": size}, "json")
     else:
@@ -45,11 +54,22 @@ def run(session: Session, args: argparse.Namespace) -> int:
     return 0
 
 
-def _write_whole(file: Path, answer: Answer) -> int:
+def _parts(session: Session, args: argparse.Namespace) -> Generator[bytes]:
+    """The copy, as it comes."""
+    if session.on_cluster:
+        from interlock.modes.cli.cluster.manifest import manifest_of
+
+        yield from manifest_of(session.api, args.namespace, as_json=args.file.endswith(".json"))
+        return
+    with contextlib.closing(session.api.stream("POST", "/admin/backup")) as answer:
+        yield from answer.parts()
+
+
+def _write_whole(file: Path, parts: Iterator[bytes]) -> int:
     part_file = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         with part_file.open("wb") as out:
-            for part in answer.parts():
+            for part in parts:
                 out.write(part)
             out.flush()
             os.fsync(out.fileno())

@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Read everything, and tell what is wrong."""
-    found = read_documents(args.filename)
+    found = read_documents(args.filename, recursive=args.recursive)
     refusals = [refusal for given in found if (refusal := refusal_of(given))]
     if args.output:
         refused = [refusal.data() for refusal in refusals]

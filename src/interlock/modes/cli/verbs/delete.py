@@ -79,7 +79,9 @@ def _things(session: Session, args: argparse.Namespace) -> list[_Thing]:
     if args.filename:
         from interlock.modes.cli.documents import read_documents
 
-        documents = [document.data for document in read_documents(args.filename)]
+        documents = [
+            document.data for document in read_documents(args.filename, recursive=args.recursive)
+        ]
         return [
             (kind_of(one), _namespace_in(session, one), str(one["metadata"]["name"]))
             for one in documents
@@ -114,13 +116,15 @@ def _namespace_in(session: Session, document: dict[str, Any]) -> str:
 
 def _delete(session: Session, args: argparse.Namespace, thing: _Thing) -> dict[str, Any]:
     kind, namespace, name = thing
-    options = {
+    options: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "propagationPolicy": args.cascade.capitalize(),
     }
-    query = {"dryRun": "All"} if args.dry_run else {}
-    answer: dict[str, Any] = session.api.call("DELETE", kind.path(namespace, name), query, options)
+    if args.dry_run:
+        # A cluster does not look at the query when there is a body: the word must be in here.
+        options["dryRun"] = ["All"]
+    answer: dict[str, Any] = session.api.call("DELETE", kind.path(namespace, name), None, options)
     return answer
 
 

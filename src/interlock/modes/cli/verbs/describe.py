@@ -12,9 +12,8 @@ from interlock.modes.cli.moments import between, day_and_time, server_now
 from interlock.modes.cli.outcomes import has_ended, last_line, phase_of
 from interlock.modes.cli.output import to_yaml
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.verbs.history import line_of, read_history
+from interlock.modes.cli.verbs.history import line_of
 from interlock.modes.cli.verbs.why import told as why_told
-from interlock.modes.cli.wire import quote
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,13 +42,12 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 def _gather(session: Session, kind: Kind, name: str) -> dict[str, Any]:
     about: dict[str, Any] = {"object": session.api.get(kind, session.namespace, name)}
-    query: dict[str, object] = {"kind": kind.name, "namespace": session.namespace, "name": name}
-    # A cluster's API server serves the resources alone; what it cannot tell is left out.
+    key = {"kind": kind.name, "namespace": session.namespace, "name": name}
+    # What cannot be told beside the resource itself is left out.
     try:
         if kind is JOBS:
-            path = f"/jobs/{quote(session.namespace)}/{quote(name)}/why"
-            about["why"] = session.api.call("GET", path)
-        about["history"] = read_history(session, query, 10)["items"]
+            about["why"] = session.reports.why(session.namespace, name)
+        about["history"] = session.reports.history(key, 10, None)["items"]
     except AnswerError:
         pass
     return about

@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have the server work out each result, and compare."""
-    found = read_documents(args.filename)
+    found = read_documents(args.filename, recursive=args.recursive)
     check_all(found)
     code, changes = OK, []
     for wanted in wanted_from(session, found, args.namespace):

@@ -1,17 +1,18 @@
-"""What was decided about a resource, or about all of them, and for which reason. Newest first."""
+"""What was decided about a resource, or about all of them, and for which reason. Newest first.
+
+On a cluster it is what its Events tell, which are kept for about an hour.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
 from interlock.modes.cli.kinds import JOBS, kind_named
 from interlock.modes.cli.moments import day_and_time
 from interlock.modes.cli.session import Session
-
-#: The server hands out at most this many at a time.
-_PAGE = 500
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,33 +31,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Ask for the journal, and print it. Without a name it is that of all namespaces."""
     kind, _, name = args.what.rpartition("/")
-    query: dict[str, object] = {}
+    key: dict[str, str] = {}
     if name:
         named = kind_named(kind) if kind else JOBS
-        query = {"kind": named.name, "namespace": session.namespace, "name": name}
-    answer = read_history(session, query, args.limit, args.before)
+        key = {"kind": named.name, "namespace": session.namespace, "name": name}
+    elif args.namespace and session.on_cluster:
+        key = {"namespace": args.namespace}
+    answer = session.reports.history(key, args.limit, args.before)
     if args.output and args.output != "wide":
         session.terminal.data(answer, args.output)
         return 0
     for entry in answer["items"]:
         session.terminal.print(line_of(entry, wide=args.output == "wide", named=not name))
+    if session.on_cluster:
+        from interlock.modes.cli.cluster.events import KEPT
+
+        print(KEPT, file=sys.stderr)
     return 0
-
-
-def read_history(
-    session: Session, query: dict[str, object], limit: int, before: int | None = None
-) -> dict[str, Any]:
-    """The newest entries, put together from as many answers as it takes."""
-    items: list[dict[str, Any]] = []
-    following: Any = before
-    while len(items) < limit:
-        asked = min(limit - len(items), _PAGE)
-        page = session.api.call("GET", "/history", {**query, "limit": asked, "before": following})
-        items += page["items"]
-        following = page.get("next")
-        if not page["items"] or following is None:
-            break
-    return {"items": items, "next": following}
 
 
 def line_of(entry: dict[str, Any], *, wide: bool = False, named: bool = True) -> str:

@@ -19,8 +19,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
-    """Ask the server, and show."""
-    items = read_locks(session, session.namespace_or_all)
+    """Find out, and show."""
+    items = session.reports.locks(session.namespace_or_all)
     if args.keys:
         items = [item for item in items if item["key"] in args.keys]
     if args.output:
@@ -39,13 +39,6 @@ def run(session: Session, args: argparse.Namespace) -> int:
         ]
     session.terminal.table(headers, rows)
     return 0
-
-
-def read_locks(session: Session, namespace: str | None) -> list[dict[str, Any]]:
-    """All locks of a namespace, or of all."""
-    answer = session.api.call("GET", "/locks", {"namespace": namespace})
-    items: list[dict[str, Any]] = answer["items"]
-    return items
 
 
 def rows_of(item: dict[str, Any], now: datetime) -> list[list[str]]:

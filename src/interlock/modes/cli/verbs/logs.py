@@ -1,7 +1,8 @@
 """What a Job printed: standard output and standard error together.
 
 Without --task and --attempt it is the newest attempt of the Job's first task; with --follow it is
-every task, and every further attempt, until the Job ends.
+every task, and every further attempt, until the Job ends. On a cluster it is what the pods
+printed, as long as they are there; where an attempt has several, each line begins with its pod.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import argparse
 from interlock.modes.cli.errors import INTERRUPTED, OK, TIMED_OUT, UnreachableError
 from interlock.modes.cli.flags import add_namespace, number_from, seconds
 from interlock.modes.cli.kinds import job_name
-from interlock.modes.cli.printing import log_path, log_query, write
+from interlock.modes.cli.printing import LogStream, excerpt_of
 from interlock.modes.cli.session import Session
 
 
@@ -24,6 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--attempt", metavar="N", type=number_from(0), help="which attempt, from 0 (the newest)")
     add("--since", metavar="TIME", type=seconds, help="only what is newer than this: 5m")
     add("--tail", metavar="N", type=number_from(0), help="only the last lines")
+    add("-c", "--container", metavar="NAME", default="",
+        help="on a cluster: which container of the pod (main, or the first)")  # fmt: skip
     add_namespace(parser)
 
 
@@ -31,17 +34,14 @@ def run(session: Session, args: argparse.Namespace) -> int:
     """Hand the bytes on as they come."""
     if args.follow and args.attempt is None:
         return _follow(session, args)
-    path = log_path(session.namespace, job_name(args.name))
-    answer = session.api.stream("GET", path, log_query(session, args), accept="text/plain")
-    try:
-        for part in answer.parts():
-            write(part)
-    except ConnectionError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise UnreachableError("the server went away in the middle") from None
-    finally:
-        answer.close()
+    excerpt = excerpt_of(session, args)
+    sources = list(session.reports.log(session.namespace, job_name(args.name), excerpt))
+    for source, answer in sources:
+        stream = LogStream(answer, f"{source}| " if len(sources) > 1 else "")
+        while not stream.done:
+            stream.receive()
+        if stream.is_cut:
+            raise UnreachableError("the server went away in the middle")
     return 0
 
 
@@ -51,6 +51,6 @@ def _follow(session: Session, args: argparse.Namespace) -> int:
 
     follower = Follower(session, [job_name(args.name)], shows_output=True, quiet=True)
     follower.only_task = args.task
-    follower.log_query = log_query(session, args)
+    follower.excerpt = excerpt_of(session, args)
     code = follower.run()
     return code if code in (INTERRUPTED, TIMED_OUT) else OK

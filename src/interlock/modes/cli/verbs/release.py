@@ -14,7 +14,6 @@ from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.outcomes import has_ended, phase_of
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.verbs.locks import read_locks
 
 RELEASE = "interlock.dev/release"
 
@@ -53,7 +52,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 
 def _check_holds(session: Session, key: str, name: str) -> None:
-    locks = {lock["key"]: lock for lock in read_locks(session, session.namespace)}
+    locks = {lock["key"]: lock for lock in session.reports.locks(session.namespace)}
     if key not in locks:
         raise CommandError(
             f"there is no lock {key!r}", hint=did_you_mean(key, locks), code=NOT_FOUND

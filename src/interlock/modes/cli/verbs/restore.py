@@ -1,6 +1,9 @@
 """Put a backup into a data directory. The server of that directory must not run.
 
 What is there now is replaced, after the backup was found sound.
+
+It is for a server of our own. What a cluster stores is put back by restoring its etcd; from a file
+that `backup` wrote there, single Jobs are created anew with `interlock apply`, and then run again.
 """
 
 from __future__ import annotations
@@ -21,6 +24,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Replace the file of the store."""
+    if args.context or args.kubeconfig:
+        raise CommandError(
+            "a cluster is not restored from here: Jobs that ended would run again",
+            hint="restore its etcd, or create single Jobs of the file with: interlock apply -f",
+            code=BAD_INPUT,
+        )
     from interlock.modes.embedded import STORE_FILE
     from interlock.resources.errors import InterlockError, UnavailableError
     from interlock.store.sqlite.file import CorruptFileError, FileInUseError, restore

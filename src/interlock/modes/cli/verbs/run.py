@@ -3,7 +3,10 @@
 The command comes after `--`, and no shell reads it. With --wait or --follow the exit code is
 the command's own; without, the Job's name is printed and the command goes on by itself.
 
+On a cluster it runs in a pod, whose image --image names.
+
   interlock run -- echo hello
+  interlock run --context production --image busybox -- echo hello
   interlock run --lock db=1 --retries 3 --follow -- ./migrate.sh
 """
 
@@ -33,6 +36,7 @@ POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     add = parser.add_argument
+    add("--image", metavar="IMAGE", default="", help="on a cluster: what the pod is made of")
     add("--name", metavar="NAME", help="the Job's name (run- and five characters)")
     add("--lock", metavar="KEY[=LIMIT]", action="append", default=[], type=_lock,
         help="a lock it needs, held by at most LIMIT Jobs (1); may be repeated")  # fmt: skip
@@ -66,7 +70,9 @@ def run(session: Session, args: argparse.Namespace) -> int:
         raise CommandError(
             "which command?", hint="put it after --: interlock run -- echo hello", code=BAD_INPUT
         )
-    job = session.api.create(JOBS, session.namespace, job_from(args, local=session.target.is_local))
+    _check_place(session, args)
+    local = session.target.is_local and not args.image
+    job = session.api.create(JOBS, session.namespace, job_from(args, local=local))
     name = job["metadata"]["name"]
     if args.wait or args.follow:
         from interlock.modes.cli.following import follow
@@ -79,16 +85,31 @@ def run(session: Session, args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_place(session: Session, args: argparse.Namespace) -> None:
+    """Refuse what the server cannot run: processes and pods each have their place."""
+    if session.on_cluster and not args.image:
+        raise CommandError(
+            "a cluster runs pods, not processes of a machine",
+            hint="name the pod's image: interlock run --image IMAGE -- COMMAND",
+            code=BAD_INPUT,
+        )
+    if args.image and not session.on_cluster:
+        raise CommandError(
+            f"--image is for a cluster: {session.target.url} runs processes on its own machine",
+            hint="leave it out, or name a cluster with --context",
+            code=BAD_INPUT,
+        )
+    if args.image and args.stdin:
+        raise CommandError(
+            "a pod has no standard input to be given",
+            hint="hand the text to it in --env, or put it into the image",
+            code=BAD_INPUT,
+        )
+
+
 def job_from(args: argparse.Namespace, *, local: bool) -> dict[str, Any]:
     """The definition that the flags describe."""
-    process: dict[str, Any] = {"command": args.command}
-    directory = args.working_dir or ("." if local else "")
-    if directory:
-        process["workingDir"] = str(Path(directory).absolute()) if local else directory
-    if args.env:
-        process["env"] = dict(args.env)
-    if args.stdin:
-        process["stdin"] = _standard_input()
+    what = {"pod": _pod(args)} if args.image else {"process": _process(args, local=local)}
     metadata: dict[str, Any] = {"name": args.name} if args.name else {"generateName": "run-"}
     if args.label:
         metadata["labels"] = dict(args.label)
@@ -98,8 +119,26 @@ def job_from(args: argparse.Namespace, *, local: bool) -> dict[str, Any]:
         "apiVersion": JOBS.api_version,
         "kind": JOBS.name,
         "metadata": metadata,
-        "spec": {"process": process, **_rules(args)},
+        "spec": {**what, **_rules(args)},
     }
+
+
+def _process(args: argparse.Namespace, *, local: bool) -> dict[str, Any]:
+    process: dict[str, Any] = {"command": args.command}
+    directory = args.working_dir or ("." if local else "")
+    if directory:
+        process["workingDir"] = str(Path(directory).absolute()) if local else directory
+    if args.env:
+        process["env"] = dict(args.env)
+    if args.stdin:
+        process["stdin"] = _standard_input()
+    return process
+
+
+def _pod(args: argparse.Namespace) -> dict[str, Any]:
+    from interlock.modes.cli.pods import pod_of
+
+    return pod_of(args.image, args.command, env=dict(args.env), working_dir=args.working_dir or "")
 
 
 def _rules(args: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from interlock.modes.cli.errors import UnreachableError
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
 from interlock.modes.cli.moments import length, parse_moment, server_now
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.verbs.locks import read_locks
 from interlock.modes.cli.verbs.locks import rows_of as lock_rows
 
 _ACTIVE = "Running,Unknown,Killing,Terminating,RetryBackoff,Retrying,Pending,Starting"
@@ -58,19 +57,17 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 def read_view(session: Session) -> View:
     """Everything the view shows, asked for at about the same time."""
-    namespace = session.namespace_or_all
-
-    def jobs(states: str, limit: int, sort: str) -> dict[str, Any]:
-        query = {"state": states, "limit": limit, "sort": sort, "namespace": namespace}
-        answer: dict[str, Any] = session.api.call("GET", "/jobs", query)
-        return {"items": answer["items"], "more": bool(answer.get("next"))}
-
-    return {
-        "active": jobs(_ACTIVE, _SHOWN, "created"),
-        "waiting": jobs("Queued", _SHOWN, "created"),
-        "over": jobs(_OVER, 10, "-created"),
-        "locks": [lock for lock in read_locks(session, namespace) if lock["holders"]],
-    }
+    queries: tuple[dict[str, object], ...] = (
+        {"state": _ACTIVE, "limit": _SHOWN, "sort": "created"},
+        {"state": "Queued", "limit": _SHOWN, "sort": "created"},
+        {"state": _OVER, "limit": 10, "sort": "-created"},
+    )
+    pages, locks = session.reports.overview(session.namespace_or_all, *queries)
+    active, waiting, over = (
+        {"items": page["items"], "more": bool(page.get("next"))} for page in pages
+    )
+    held = [lock for lock in locks if lock["holders"]]
+    return {"active": active, "waiting": waiting, "over": over, "locks": held}
 
 
 def lines_of(session: Session, view: View, height: int) -> list[str]:

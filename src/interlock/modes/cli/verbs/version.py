@@ -1,4 +1,4 @@
-"""The version of this program and of the server."""
+"""The version of this program and of the server; on a cluster also who leads there."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import argparse
 
 import interlock
 from interlock.modes.cli.errors import CommandError
-from interlock.modes.cli.flags import add_output
+from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     parser.add_argument("--client", action="store_true", help="of this program alone")
+    add_namespace(parser)
     add_output(parser, "json", "yaml", "jsonpath")
 
 
@@ -23,6 +24,10 @@ def run(session: Session, args: argparse.Namespace) -> int:
         try:
             told["server"] = session.api.call("GET", "/version").get("gitVersion", "")
             told["url"] = session.target.url
+            if session.on_cluster:
+                from interlock.modes.cli.cluster.leading import find_leader
+
+                told["leader"] = find_leader(session.api, session.namespace).data()
         except CommandError as error:
             told["server"] = None
             told["message"] = error.message
@@ -33,4 +38,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     if not args.client:
         server = f"{told['server']} at {told['url']}" if told.get("url") else told["message"]
         session.terminal.print(f"server    {server}")
+    leader = told.get("leader")
+    if isinstance(leader, dict):
+        session.terminal.print(f"leader    {leader['message']}")
     return 0

@@ -1,4 +1,7 @@
-"""Why a Job is (not) running: everything it waits for, who can change it, and when."""
+"""Why a Job is (not) running: everything it waits for, who can change it, and when.
+
+On a cluster it also says when no controller leads, because then nothing moves.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.kinds import job_name
 from interlock.modes.cli.moments import ago, day_and_time, server_now
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.wire import quote
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,9 +23,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
-    """Ask the server, and tell."""
-    path = f"/jobs/{quote(session.namespace)}/{quote(job_name(args.name))}/why"
-    answer = session.api.call("GET", path)
+    """Have it explained, and tell."""
+    answer = session.reports.why(session.namespace, job_name(args.name))
     if args.output:
         session.terminal.data(answer, args.output)
         return 0

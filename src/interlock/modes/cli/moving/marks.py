@@ -1,0 +1,156 @@
+"""What a move writes on Jobs: where they go, where they come from, how they were suspended."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from interlock.modes.cli.merging import LAST_APPLIED
+from interlock.modes.cli.pods import pod_of
+
+Job = dict[str, Any]
+
+#: On the source: the context it goes to, for people.
+MOVED_TO = "interlock.dev/moved-to"
+#: On the source and on the copy: which cluster, and how the Job was suspended before.
+MOVE = "interlock.dev/move"
+#: On the copy, for good: the uid of its source.
+MOVED_FROM = "interlock.dev/moved-from"
+#: A label of the copy while it is being moved: which server it comes from.
+MOVING = "interlock.dev/moving"
+
+
+def created(job: Job) -> tuple[int, str]:
+    """Where the Job stands in the order of creation."""
+    admission = (job.get("status") or {}).get("admission") or {}
+    sequence = admission.get("sequence") or job["metadata"]["resourceVersion"]
+    return int(sequence), job["metadata"]["name"]
+
+
+def annotation(job: Job, name: str) -> str:
+    """An annotation; empty when it is not there."""
+    return str((job["metadata"].get("annotations") or {}).get(name) or "")
+
+
+def mark_of(job: Job) -> dict[str, Any]:
+    """What an earlier step wrote; empty when none did, or when it cannot be read."""
+    try:
+        mark = json.loads(annotation(job, MOVE) or "{}")
+    except ValueError:
+        return {}
+    return mark if isinstance(mark, dict) else {}
+
+
+def is_marked(copy: Job) -> bool:
+    """Whether the copy's move has not been brought to its end."""
+    return MOVING in (copy["metadata"].get("labels") or {})
+
+
+def place_before(copy: Job) -> tuple[int, int, str]:
+    """Where the Job stood in every line of the source."""
+    sequence = int(mark_of(copy).get("sequence") or 0)
+    return -int(copy["spec"].get("priority") or 0), sequence, copy["metadata"]["name"]
+
+
+def is_held(job: Job, cluster: str) -> bool:
+    """Whether the Job is suspended for the sake of its move to that cluster."""
+    return bool(job["spec"].get("suspend")) and mark_of(job).get("cluster") == cluster
+
+
+def hold(job: Job, cluster: str, context: str) -> Job:
+    """The change that holds the Job at the source, from the very version that was read."""
+    mark = mark_of(job)
+    if mark.get("cluster") != cluster:
+        mark = {"cluster": cluster, "sequence": created(job)[0], **_suspension(job)}
+    annotations = {MOVED_TO: context, MOVE: json.dumps(mark)}
+    return {
+        "metadata": {"resourceVersion": _version(job), "annotations": annotations},
+        "spec": {"suspend": True, "suspendReason": f"being moved to {context}"},
+    }
+
+
+def release(job: Job) -> Job:
+    """The change that puts a held Job back as it was."""
+    return {
+        "metadata": {
+            "resourceVersion": _version(job),
+            "annotations": {MOVED_TO: None, MOVE: None},
+        },
+        "spec": _suspended_before(mark_of(job)),
+    }
+
+
+def copy_of(job: Job, origin: str, url: str, image: str = "") -> Job:
+    """The Job as it is created in the cluster: suspended, and marked."""
+    metadata = job["metadata"]
+    annotations = dict(metadata.get("annotations") or {})
+    annotations.pop(MOVED_TO, None)
+    spec = {**job["spec"], "suspend": True, "suspendReason": f"being moved from {url}"}
+    if "process" in spec:
+        spec["pod"] = _pod(spec.pop("process"), image)
+        # It tells of a process, and a later apply would compare with it.
+        annotations.pop(LAST_APPLIED, None)
+    annotations[MOVED_FROM] = metadata["uid"]
+    return {
+        "apiVersion": job["apiVersion"],
+        "kind": job["kind"],
+        "metadata": {
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "labels": {**(metadata.get("labels") or {}), MOVING: origin},
+            "annotations": annotations,
+        },
+        "spec": spec,
+    }
+
+
+def let_go(copy: Job) -> Job:
+    """The change that ends the move: the suspension that the Job had before, and no marks.
+
+    A copy that a person has resumed already stays so.
+    """
+    change: Job = {
+        "metadata": {
+            "resourceVersion": _version(copy),
+            "labels": {MOVING: None},
+            "annotations": {MOVE: None},
+        }
+    }
+    if copy["spec"].get("suspend"):
+        change["spec"] = _suspended_before(mark_of(copy))
+    return change
+
+
+def hold_back(copy: Job, reason: str) -> Job:
+    """The change that says why a copy is still suspended."""
+    metadata = {"resourceVersion": _version(copy)}
+    return {"metadata": metadata, "spec": {"suspendReason": reason}}
+
+
+def _suspension(job: Job) -> Job:
+    spec = job["spec"]
+    return {
+        "suspend": bool(spec.get("suspend")),
+        "suspendReason": str(spec.get("suspendReason") or ""),
+    }
+
+
+def _suspended_before(mark: Job) -> Job:
+    return {
+        "suspend": True if mark.get("suspend") else None,
+        "suspendReason": mark.get("suspendReason") or None,
+    }
+
+
+def _version(job: Job) -> str:
+    return str(job["metadata"]["resourceVersion"])
+
+
+def _pod(process: Job, image: str) -> Job:
+    return pod_of(
+        image,
+        list(process.get("command") or []),
+        args=list(process.get("args") or []),
+        env=dict(process.get("env") or {}),
+        working_dir=str(process.get("workingDir") or ""),
+    )

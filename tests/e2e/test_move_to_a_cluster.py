@@ -1,0 +1,407 @@
+"""Queued Jobs move from a real server to a real cluster: none is lost, none doubled, ever."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commanding import Program
+from installing import install_definitions
+
+from interlock.modes.cli.api import Api
+from interlock.modes.cli.errors import AnswerError
+from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.kubeconfig import read_context
+from interlock.modes.cli.moving import marks
+from interlock.modes.cli.moving.mover import Mover
+from interlock.modes.cli.moving.sides import Side
+from interlock.modes.cli.target import Target
+from interlock.testing.kube import Access, Cluster
+from interlock.testing.kube.controllers import Controller
+from interlock.testing.serving import Server
+
+Job = dict[str, Any]
+
+LATER = "2999-01-01T00:00:00Z"
+#: Three Jobs of which each has four writes; one of them was suspended by a person.
+QUEUED: dict[str, Job] = {
+    "a": {"startAfter": LATER, "priority": 1},
+    "b": {"suspend": True, "suspendReason": "rest"},
+    "c": {"startAfter": LATER, "priority": 2, "locks": [{"key": "db"}]},
+}
+WRITES = 4 * len(QUEUED)
+
+
+class StoppedError(Exception):
+    """The mover was killed."""
+
+
+class Budget:
+    """How many writes are made before the mover is killed, and whether it sees the last answer."""
+
+    def __init__(self, left: int | None = None, *, loses_answer: bool = False) -> None:
+        self._left = left
+        self._loses_answer = loses_answer
+        #: Every write that was made: what, and to which Job.
+        self.made: list[tuple[str, str]] = []
+        #: Called before a write, by its name and the Job's.
+        self.before: dict[tuple[str, str], Callable[[], object]] = {}
+
+    @contextmanager
+    def spend(self, what: str, job: Job) -> Iterator[None]:
+        """Make a write, unless it is one too many."""
+        write = (what, str(job["metadata"]["name"]))
+        if hook := self.before.pop(write, None):
+            hook()
+        if self._left == 0 and not self._loses_answer:
+            raise StoppedError
+        yield
+        self.made.append(write)
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise StoppedError
+
+    def names(self, what: str) -> list[str]:
+        """The Jobs that got a write, in order."""
+        return [name for made, name in self.made if made == what]
+
+
+class WatchedSide(Side):
+    """A side whose writes are counted, and cut off."""
+
+    def __init__(self, api: Api, target: Target, budget: Budget, word: str) -> None:
+        super().__init__(api, target.url)
+        self._budget = budget
+        self._word = word
+
+    def create(self, job: Job) -> Job:
+        with self._budget.spend(f"create {self._word}", job):
+            return super().create(job)
+
+    def change(self, job: Job, change: Job) -> Job:
+        with self._budget.spend(f"change {self._word}", job):
+            return super().change(job, change)
+
+    def remove(self, job: Job) -> None:
+        with self._budget.spend(f"remove {self._word}", job):
+            super().remove(job)
+
+
+class Ground:
+    """A namespace that both sides have."""
+
+    def __init__(self, server: Server, access: Access, namespace: str, folder: Path) -> None:
+        self.namespace = namespace
+        self.access = access
+        self.url = server.url
+        self.kubeconfig = str(access.kubeconfig())
+        self.program = Program(access, folder)
+        self.source = Target(server.url)
+        self.goal = read_context(self.kubeconfig, "")
+        self.ours, self.theirs = Api(self.source), Api(self.goal)
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        self.ours.call("POST", "/api/v1/namespaces", None, body)
+
+    def close(self) -> None:
+        """Let connections go."""
+        self.ours.close()
+        self.theirs.close()
+
+    def queue(self, name: str, **spec: Any) -> Job:
+        """Create a Job at the server."""
+        return put(self.ours, self.namespace, name, spec)
+
+    def mover(self, budget: Budget | None = None, image: str = "") -> Mover:
+        budget = budget or Budget()
+        return Mover(
+            WatchedSide(self.ours, self.source, budget, "source"),
+            WatchedSide(self.theirs, self.goal, budget, "copy"),
+            "there",
+            namespace=self.namespace,
+            image=image,
+        )
+
+    def move(self, budget: Budget | None = None, image: str = "") -> dict[str, str]:
+        """Move to the end; what became of each Job."""
+        mover = self.mover(budget, image)
+        mover.run()
+        return {name: verdict.outcome for (_, name), verdict in mover.verdicts.items()}
+
+    def jobs(self, api: Api) -> dict[str, Job]:
+        """The Jobs of one side that are to stay there."""
+        found = [item for page in api.pages(JOBS, self.namespace) for item in page["items"]]
+        return {
+            job["metadata"]["name"]: job
+            for job in found
+            if not job["metadata"].get("deletionTimestamp")
+        }
+
+    def start(self, name: str) -> None:
+        """Let a held or waiting Job of the server run to its end, as a person might."""
+        change = {"spec": {"suspend": None, "startAfter": None}}
+        self.ours.patch(JOBS, self.namespace, name, change)
+        flags = ("--server", self.url, "-n", self.namespace)
+        self.program.plain(*flags, "wait", name)
+
+
+def put(api: Api, namespace: str, name: str, spec: Job) -> Job:
+    what: Job = {} if {"process", "noop"} & set(spec) else {"noop": {}}
+    job = {"apiVersion": JOBS.api_version, "kind": "Job", "metadata": {"name": name}}
+    made: Job = api.create(JOBS, namespace, job | {"spec": what | spec})
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with Server(tmp_path_factory.mktemp("server") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def ground(own_cluster: Cluster, server: Server, tmp_path: Path) -> Iterator[Ground]:
+    install_definitions(own_cluster.access)
+    with own_cluster.namespace() as name:
+        made = Ground(server, own_cluster.access, name, tmp_path)
+        yield made
+        made.close()
+
+
+def is_suspended(job: Job | None) -> bool:
+    return job is None or bool(job["spec"].get("suspend"))
+
+
+def is_clean(job: Job) -> bool:
+    """Whether a Job shows nothing of a move."""
+    metadata = job["metadata"]
+    found = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
+    return not found & {marks.MOVE, marks.MOVED_TO, marks.MOVING}
+
+
+@pytest.mark.parametrize("loses_answer", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("cut", range(WRITES))
+def test_a_move_that_is_killed_at_any_write_is_finished_by_the_next(
+    ground: Ground, cut: int, loses_answer: bool
+) -> None:
+    made = {name: ground.queue(name, **spec) for name, spec in QUEUED.items()}
+    first, second = Budget(cut, loses_answer=loses_answer), Budget()
+
+    with pytest.raises(StoppedError):
+        ground.move(first)
+
+    here, there = ground.jobs(ground.ours), ground.jobs(ground.theirs)
+    assert here.keys() | there.keys() == made.keys()
+    assert all(is_suspended(here.get(name)) or name not in there for name in made)
+    assert all(is_suspended(there.get(name)) or name not in here for name in made)
+
+    assert set(ground.move(second).values()) <= {"moved"}
+
+    assert ground.jobs(ground.ours) == {}
+    there = ground.jobs(ground.theirs)
+    origins = {name: marks.annotation(job, marks.MOVED_FROM) for name, job in there.items()}
+    assert origins == {name: job["metadata"]["uid"] for name, job in made.items()}
+    assert all(map(is_clean, there.values()))
+    spec = there["b"]["spec"]
+    assert (spec["suspend"], spec["suspendReason"]) == (True, "rest")
+    assert not is_suspended(there["a"])
+    assert not is_suspended(there["c"])
+    created = first.names("create copy") + second.names("create copy")
+    assert created == ["a", "b", "c"]
+    let_go = first.names("change copy") + second.names("change copy")
+    assert list(dict.fromkeys(let_go)) == ["c", "a", "b"]
+    assert set(ground.move().values()) <= {"moved"}
+
+
+def test_holding_begins_at_the_end_of_the_line(ground: Ground) -> None:
+    for name, spec in QUEUED.items():
+        ground.queue(name, **spec)
+    budget = Budget()
+    ground.move(budget)
+    held = list(dict.fromkeys(budget.names("change source")))
+    assert held == ["b", "a", "c"]
+
+
+def test_what_started_ended_or_runs_a_process_is_left(ground: Ground) -> None:
+    ground.queue("over")
+    ground.program.plain("--server", ground.url, "-n", ground.namespace, "wait", "over")
+    ground.queue("process", process={"command": ["true"]}, suspend=True)
+    ground.queue("fine", startAfter=LATER)
+    before = {name: job["spec"] for name, job in ground.jobs(ground.ours).items()}
+
+    assert ground.move() == {"over": "left", "process": "not movable", "fine": "moved"}
+    left = ground.jobs(ground.ours)
+    assert {name: job["spec"] for name, job in left.items()} | {"fine": before["fine"]} == before
+    assert all(map(is_clean, left.values()))
+    assert list(ground.jobs(ground.theirs)) == ["fine"]
+
+
+def test_a_job_that_starts_before_it_is_held_is_left(ground: Ground) -> None:
+    ground.queue("a", startAfter=LATER)
+    budget = Budget()
+    budget.before["change source", "a"] = lambda: ground.start("a")
+    assert ground.move(budget) == {"a": "left"}
+    assert ground.jobs(ground.theirs) == {}
+    assert is_clean(ground.jobs(ground.ours)["a"])
+
+
+def test_a_job_that_a_person_starts_after_it_was_copied_loses_its_copy(ground: Ground) -> None:
+    ground.queue("a", startAfter=LATER)
+    budget = Budget()
+    budget.before["remove source", "a"] = lambda: ground.start("a")
+    assert ground.move(budget) == {"a": "left"}
+    assert ground.jobs(ground.theirs) == {}
+
+
+def test_an_interrupted_move_of_a_job_that_started_since_loses_its_copy(ground: Ground) -> None:
+    ground.queue("a", startAfter=LATER)
+    with pytest.raises(StoppedError):
+        ground.move(Budget(2))
+    assert list(ground.jobs(ground.theirs)) == ["a"]
+    ground.start("a")
+    assert ground.move() == {"a": "left"}
+    assert ground.jobs(ground.theirs) == {}
+
+
+def test_a_job_that_a_person_deletes_meanwhile_is_gone_on_both_sides(ground: Ground) -> None:
+    ground.queue("a", startAfter=LATER)
+    budget = Budget()
+    path = JOBS.path(ground.namespace, "a")
+    budget.before["remove source", "a"] = lambda: ground.ours.call("DELETE", path)
+    assert ground.move(budget) == {"a": "left"}
+    assert ground.jobs(ground.theirs) == {}
+
+
+def test_another_job_of_that_name_in_the_cluster_is_a_conflict(ground: Ground) -> None:
+    before = ground.queue("a", startAfter=LATER)
+    other = put(ground.theirs, ground.namespace, "a", {"title": "another"})
+    assert ground.move() == {"a": "conflict"}
+    assert ground.jobs(ground.theirs)["a"]["metadata"]["uid"] == other["metadata"]["uid"]
+    assert ground.jobs(ground.ours)["a"]["spec"] == before["spec"]
+    assert is_clean(ground.jobs(ground.ours)["a"])
+
+
+def test_a_conflict_that_comes_late_puts_the_source_back_as_it_was(ground: Ground) -> None:
+    before = ground.queue("a", suspend=True, suspendReason="rest")
+    budget = Budget()
+    budget.before["create copy", "a"] = lambda: put(ground.theirs, ground.namespace, "a", {})
+    assert ground.move(budget) == {"a": "conflict"}
+    after = ground.jobs(ground.ours)["a"]
+    assert after["spec"] == before["spec"]
+    assert is_clean(after)
+
+
+def test_an_image_makes_pods_of_processes(ground: Ground) -> None:
+    process = {"command": ["sh", "-c"], "args": ["echo $(date)"], "env": {"A": "1"}}
+    ground.queue("a", process=process | {"workingDir": "/srv"}, suspend=True)
+    ground.queue("b", process={"command": ["cat"], "stdin": "text"}, suspend=True)
+    assert ground.move(image="tools:1") == {"a": "moved", "b": "not movable"}
+    spec = ground.jobs(ground.theirs)["a"]["spec"]
+    assert "process" not in spec
+    (container,) = spec["pod"]["spec"]["containers"]
+    assert container == {
+        "name": "main",
+        "image": "tools:1",
+        "command": ["sh", "-c"],
+        "args": ["echo $$(date)"],
+        "env": [{"name": "A", "value": "1"}],
+        "workingDir": "/srv",
+    }
+
+
+def test_a_lock_that_is_held_at_the_server_holds_jobs_back_in_the_cluster(ground: Ground) -> None:
+    flags = ("--server", ground.url, "-n", ground.namespace)
+    ground.program.plain(*flags, "run", "--name", "r", "--lock", "db", "--", "sleep", "1000")
+    ground.program.plain(*flags, "wait", "r", "--for", "started")
+    ground.queue("a", locks=[{"key": "db"}])
+    ground.queue("b", startAfter=LATER)
+
+    assert ground.move() == {"r": "left", "a": "held back", "b": "moved"}
+    there = ground.jobs(ground.theirs)
+    assert is_suspended(there["a"])
+    assert "job/r is left there" in there["a"]["spec"]["suspendReason"]
+    assert not is_suspended(there["b"])
+    assert ground.move()["a"] == "held back"
+
+    ground.program.plain(*flags, "kill", "--wait", "r")
+    assert ground.move()["a"] == "moved"
+    moved = ground.jobs(ground.theirs)["a"]
+    assert not is_suspended(moved)
+    assert is_clean(moved)
+
+
+def test_moved_jobs_run_in_the_cluster_once_and_in_order(ground: Ground, tmp_path: Path) -> None:
+    lock = [{"key": "db"}]
+    names = [f"job-{number}" for number in range(4)]
+    for name in names:
+        ground.queue(name, locks=lock, startAfter=LATER)
+    with Controller(ground.access, tmp_path / "controller", namespace=ground.namespace):
+        assert set(ground.move().values()) == {"moved"}
+        for name in names:
+            ground.theirs.patch(JOBS, ground.namespace, name, {"spec": {"startAfter": None}})
+        flags = ("--kubeconfig", ground.kubeconfig, "-n", ground.namespace)
+        ground.program.plain(*flags, "wait", *names)
+    ran = ground.jobs(ground.theirs)
+    tokens = [ran[name]["status"]["admission"]["grants"][0]["token"] for name in names]
+    assert len(set(tokens)) == len(names)
+    sequences = [ran[name]["status"]["admission"]["sequence"] for name in names]
+    assert sequences == sorted(sequences)
+
+
+def test_two_servers_do_not_take_each_others_copies_for_their_own(
+    ground: Ground, tmp_path: Path
+) -> None:
+    ground.queue("a", startAfter=LATER)
+    with pytest.raises(StoppedError):
+        ground.move(Budget(2))
+    with Server(tmp_path / "other") as other:
+        elsewhere = Ground(other, ground.access, ground.namespace, tmp_path)
+        assert elsewhere.move() == {}
+        elsewhere.close()
+    assert is_suspended(ground.jobs(ground.theirs)["a"])
+    assert ground.move() == {"a": "moved"}
+
+
+def test_the_verb_tells_what_it_would_do_and_what_it_did(ground: Ground) -> None:
+    ground.queue("a", startAfter=LATER)
+    ground.queue("p", process={"command": ["true"]}, suspend=True)
+    flags = ("--from", ground.url, "--to", context_of(ground), "-n", ground.namespace)
+    program = ground.program
+
+    told = program.plain("move", *flags, "--dry-run", KUBECONFIG=ground.kubeconfig)
+    assert told.splitlines()[-1] == "1 would move, 1 not movable"
+    assert ground.jobs(ground.theirs) == {}
+    assert is_clean(ground.jobs(ground.ours)["a"])
+
+    told = program.plain("move", *flags, "-o", "json", KUBECONFIG=ground.kubeconfig)
+    assert json.loads(told)["summary"] == {"moved": 1, "not movable": 1}
+    told = program.plain("move", *flags, KUBECONFIG=ground.kubeconfig)
+    assert told.splitlines()[-1].endswith("1 not movable")
+    put(ground.theirs, ground.namespace, "x", {})
+    ground.queue("x", suspend=True)
+    told = program.plain("move", *flags, KUBECONFIG=ground.kubeconfig, code=1)
+    assert "the cluster has another job/x" in told
+
+
+def test_a_namespace_that_the_cluster_does_not_have_is_a_conflict(
+    ground: Ground, server: Server
+) -> None:
+    place = f"{ground.namespace}-other"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place}}
+    ground.ours.call("POST", "/api/v1/namespaces", None, body)
+    put(ground.ours, place, "a", {"suspend": True})
+    flags = ("--from", server.url, "--to", context_of(ground), "-n", place)
+    told = ground.program.plain("move", *flags, KUBECONFIG=ground.kubeconfig, code=1)
+    assert "the cluster refuses it" in told
+    with pytest.raises(AnswerError):
+        ground.theirs.get(JOBS, place, "a")
+
+
+def context_of(ground: Ground) -> str:
+    import yaml
+
+    name: str = yaml.safe_load(Path(ground.kubeconfig).read_text())["current-context"]
+    return name
