@@ -7,6 +7,12 @@ A block is told what to do by comments directly above it:
     <!-- file: NAME -->          the block is saved under this name
     <!-- server -->              the block's `interlock up` serves the rest of the page
 
+What stands alone in a line counts for the rest of the page:
+
+    <!-- on a cluster -->        the blocks are for a Kubernetes cluster: tests/e2e runs them
+    <!-- on an empty cluster --> the same, and nothing of ours is installed there yet
+    <!-- on a server -->         they are for a server of our own again
+
 In a console block a line that begins with `$ ` is a command, and a command that ends with a
 backslash goes on in the next line. It must succeed, unless `$ echo $?` follows and shows another
 code. What else the page shows as output is not compared: times and numbers differ from run to run.
@@ -23,6 +29,10 @@ from msgspec import Struct
 ROOT = Path(__file__).resolve().parents[2]
 ASKS_FOR_CODE = "echo $?"
 
+#: Where the blocks that follow are run.
+EMPTY = "on an empty cluster"
+_PLACES = {"on a cluster": True, EMPTY: True, "on a server": False}
+
 _NOTE = re.compile(r"<!-- (.*) -->")
 _FENCE = re.compile(r"```(\w*)")
 #: A link to something: [words](target), and not a picture's or an inline code's brackets.
@@ -37,6 +47,8 @@ class Block(Struct, frozen=True, kw_only=True):
     line: int
     lines: tuple[str, ...]
     notes: tuple[str, ...]
+    #: Whether it is for a Kubernetes cluster, and not for a server of our own.
+    on_cluster: bool = False
 
     @property
     def is_run(self) -> bool:
@@ -86,6 +98,7 @@ def blocks_of(text: str) -> Iterator[Block]:
     """The fenced blocks of a page, in order."""
     lines = text.splitlines()
     notes: list[str] = []
+    on_cluster = False
     at = 0
     while at < len(lines):
         line = lines[at]
@@ -96,9 +109,12 @@ def blocks_of(text: str) -> Iterator[Block]:
                 line=at + 1,
                 lines=tuple(lines[at + 1 : end]),
                 notes=tuple(notes),
+                on_cluster=on_cluster,
             )
             at = end
         found = _NOTE.fullmatch(line)
+        if found:
+            on_cluster = _PLACES.get(found[1], on_cluster)
         notes = [*notes, found[1]] if found else []
         at += 1
 

@@ -46,39 +46,61 @@ with answer:
 DEADLINE_S = 120.0
 
 
-def pages_to_run() -> list[Path]:
-    """Every page that has commands."""
+def pages_to_run(*, on_cluster: bool = False) -> list[Path]:
+    """Every page that has commands for a server of our own, or for a cluster."""
     return [
         page
         for page in pages()
-        if any(block.is_run for block in blocks_of(page.read_text("utf-8")))
+        if any(
+            block.is_run and block.on_cluster is on_cluster
+            for block in blocks_of(page.read_text("utf-8"))
+        )
     ]
 
 
 def follow(page: Path, place: Path) -> None:
-    """Do everything that a page says, in order.
+    """Do everything that a page says about a server of our own, in order.
 
     Raises:
         AssertionError: Something is not as the page says.
     """
     text = page.read_text("utf-8")
     with PageRunner(place, kubectl=kubectl_for(text)) as reader:
-        for block in blocks_of(text):
-            told = reader.run(block)
-            for words in block.expected:
-                assert words in told, f"line {block.line}: expected {words!r} in\n{told}"
+        obey(text, reader)
+
+
+def obey(text: str, reader: PageRunner) -> None:
+    """Do everything that a page says to a reader of this kind.
+
+    Raises:
+        AssertionError: Something is not as the page says.
+    """
+    for block in blocks_of(text):
+        if block.on_cluster is not reader.on_cluster:
+            continue
+        told = reader.run(block)
+        for words in block.expected:
+            assert words in told, f"line {block.line}: expected {words!r} in\n{told}"
 
 
 def kubectl_for(text: str) -> Path | None:
     """kubectl, for a page that uses it."""
     if not re.search(r"^\$ .*\bkubectl\b", text, re.MULTILINE):
         return None
+    return find_kubectl()
+
+
+def find_kubectl() -> Path:
+    """kubectl, fetched if it is not there."""
     found: Path = runpy.run_path(str(ROOT / "tools" / "ensure_kubectl.py"))["ensure"]()
     return found
 
 
 class PageRunner:
     """A reader with a shell, `interlock` and a running server. As a context it leaves nothing."""
+
+    #: Which blocks are for this reader.
+    on_cluster = False
 
     def __init__(self, place: Path, *, kubectl: Path | None = None) -> None:
         self._home = place / "home"
@@ -90,10 +112,17 @@ class PageRunner:
     def __enter__(self) -> PageRunner:
         self._home.mkdir()
         shutil.copytree(ROOT / "examples", self._work / "examples")
+        with ExitStack() as undo:
+            undo.callback(self._stack.close)
+            self._begin()
+            undo.pop_all()
+        return self
+
+    def _begin(self) -> None:
+        """Start what every page finds running."""
         server = Server(self._place / "data", env=self._server_env(), cwd=self._work)
         self._stack.enter_context(server)
         self._env["INTERLOCK_SERVER"] = server.url
-        return self
 
     def __exit__(self, *problem: object) -> None:
         self._stack.close()

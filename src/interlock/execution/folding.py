@@ -87,7 +87,7 @@ def observe(
         return _unknown(task, task.started_at, _NEVER_RAN)
     if state is ReportState.NOT_STARTED:
         return _over(task, report, now)
-    return _waiting(task)
+    return _waiting(task, report.message)
 
 
 def _running(task: TaskStatus, report: TaskReport, now: datetime) -> TaskStatus:
@@ -109,11 +109,14 @@ def _unknown(task: TaskStatus, started_at: datetime | None, message: str) -> Tas
     return replace(task, state=TaskState.UNKNOWN, started_at=started_at, message=message)
 
 
-def _waiting(task: TaskStatus) -> TaskStatus:
-    if task.state is not TaskState.UNKNOWN:
+def _waiting(task: TaskStatus, message: str) -> TaskStatus:
+    """One that does not run yet. Another reason for that is news, other words for it are not."""
+    if task.state is TaskState.UNKNOWN:
+        state = TaskState.STARTING if task.stop_cause is None else TaskState.KILLING
+        return replace(task, state=state, message=message)
+    if message.partition(":")[0] == task.message.partition(":")[0]:
         return task
-    state = TaskState.STARTING if task.stop_cause is None else TaskState.KILLING
-    return replace(task, state=state, message="")
+    return replace(task, message=message)
 
 
 def _over(task: TaskStatus, report: TaskReport, now: datetime) -> EndedTask:

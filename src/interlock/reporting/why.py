@@ -165,7 +165,7 @@ def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[
         message=_lock_words(request.key, blockers, now),
         key=request.key,
         holders=blockers,
-        until=min((b.ends_by for b in blockers if b.ends_by is not None), default=None),
+        until=min((b.ends_by for b in blockers if b.ends_by and b.ends_by > now), default=None),
         place=line.place,
         of=line.of,
     )
@@ -198,7 +198,7 @@ def _lock_words(key: str, blockers: Sequence[Blocker], now: datetime) -> str:
     held = f"lock {key} is held by job/{first.job}{more} ({first.phase}, {since(first.since, now)})"
     if first.phase == JobPhase.UNKNOWN.value:
         return f"{held}; if it is surely gone: interlock release {key} --job {first.job} --reason …"
-    if first.ends_by is not None:
+    if first.ends_by is not None and first.ends_by > now:
         return f"{held}; it is stopped at {clock_time(first.ends_by, now)} at the latest"
     return held
 
@@ -255,4 +255,6 @@ def _task_words(task: TaskStatus, now: datetime) -> str:
     if task.stop_cause is not None and task.stop_at is not None:
         told = f"told to stop {since(task.stop_at, now)} ago"
         return f"{said}, {told}: {_STOP_WORDS[task.stop_cause]}"
-    return f"{said} (pid {task.pid})" if task.pid is not None else said
+    if task.pid is not None:
+        return f"{said} (pid {task.pid})"
+    return f"{said}: {task.message}" if task.message else said

@@ -49,6 +49,27 @@ def test_a_live_attempt(task: TaskStatus, report: TaskReport, expected: TaskStat
 
 
 @pytest.mark.parametrize(
+    ("held", "told", "expected"),
+    [
+        pytest.param("", "", "", id="nothing to tell"),
+        pytest.param("", "Unschedulable: 0/2", "Unschedulable: 0/2", id="a reason"),
+        pytest.param("Unschedulable: 0/2", "Unschedulable: 0/3", "Unschedulable: 0/2", id="words"),
+        pytest.param("Unschedulable: 0/2", "ErrImagePull: x", "ErrImagePull: x", id="another"),
+        pytest.param("Unschedulable: 0/2", "", "", id="no reason any more"),
+    ],
+)
+def test_why_an_attempt_waits_is_kept_while_that_is_the_reason(
+    held: str, told: str, expected: str
+) -> None:
+    task = a_task(message=held)
+    seen = observe(task, a_report(ReportState.ACCEPTED, message=told), True, T0)
+
+    assert isinstance(seen, TaskStatus)
+    assert seen.message == expected
+    assert (seen is task) == (held == expected)
+
+
+@pytest.mark.parametrize(
     ("task", "complete", "expected"),
     [
         pytest.param(a_task(), False, STARTING, id="starting, not all told"),

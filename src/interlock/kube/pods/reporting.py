@@ -23,8 +23,8 @@ LONGEST = 300
 _NEVER = datetime(1971, 1, 1, tzinfo=UTC)
 #: Reasons that say nothing which the exit code does not.
 _PLAIN = ("", "Completed", "Error")
-#: What every container waits for at first.
-_USUAL = ("", "ContainerCreating", "PodInitializing")
+#: What every pod and every container waits for at first.
+_USUAL = ("", "SchedulingGated", "ContainerCreating", "PodInitializing")
 
 
 class NodeState(Enum):
@@ -273,7 +273,7 @@ def _why_waiting(pod: Pod) -> str:
     if pod.is_waiting:
         return ""
     placed = _condition(pod, "PodScheduled")
-    if placed is not None and placed.status == "False":
+    if placed is not None and placed.status == "False" and placed.reason not in _USUAL:
         return ": ".join(part for part in (placed.reason, placed.message) if part)
     for one in (*pod.status.init_container_statuses, *_in_order(pod)):
         waiting = one.state.waiting
