@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from random import Random
 
 from msgspec import Struct
@@ -21,6 +20,7 @@ from interlock.resources.cluster import Lease, LeaseSpec, Namespace
 from interlock.resources.errors import (
     AlreadyExistsError,
     ConflictError,
+    ForbiddenError,
     InterlockError,
     NotFoundError,
 )
@@ -58,8 +58,8 @@ class Election:
     Whether a foreign lease has run out is measured here, by this machine's monotonic clock, from
     when its last change was seen: the moments written in it come from clocks that may differ.
     With `sole` there can be no other control plane (the data directory is locked): the lease is
-    taken at once and needs no renewal. With `namespace` the lease is kept there, and somebody
-    else makes that namespace; without, it is kept in our own, which is made when it is missing.
+    taken at once and needs no renewal. With `namespace` the lease is kept there, else in our own,
+    which is made when it is missing and that is allowed; others are made by others.
     """
 
     def __init__(
@@ -82,7 +82,6 @@ class Election:
         self.identity = identity
         self._sole = sole
         self._times = times or LeaseTimes()
-        self._makes_namespace = not namespace
         #: Where the lease is.
         self.key = LEASE._replace(namespace=namespace or LEASE.namespace)
         #: What was last told of a lease that could not be taken.
@@ -163,13 +162,26 @@ class Election:
         return await self._store.update(replace(lease, spec=spec))
 
     async def _create(self) -> Lease:
-        if self._makes_namespace:
-            with suppress(AlreadyExistsError):
-                await self._store.create(Namespace(metadata=Metadata(name=self.key.namespace)))
         now = self._clock.now()
         metadata = Metadata(name=self.key.name, namespace=self.key.namespace)
         spec = replace(self._claim(), acquire_time=now, renew_time=now)
-        return await self._store.create(Lease(metadata=metadata, spec=spec))
+        lease = Lease(metadata=metadata, spec=spec)
+        try:
+            return await self._store.create(lease)
+        except NotFoundError:
+            if self.key.namespace != SYSTEM_NAMESPACE or not await self._make_namespace():
+                raise
+        return await self._store.create(lease)
+
+    async def _make_namespace(self) -> bool:
+        """Make our own namespace; returns whether that is allowed."""
+        try:
+            await self._store.create(Namespace(metadata=Metadata(name=self.key.namespace)))
+        except AlreadyExistsError:
+            return True
+        except ForbiddenError:
+            return False
+        return True
 
     def _claim(self) -> LeaseSpec:
         return LeaseSpec(
