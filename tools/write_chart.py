@@ -92,7 +92,7 @@ def _chart() -> str:
         "type: application\n"
         f"version: {__version__}\n"
         f'appVersion: "{__version__}"\n'
-        'kubeVersion: ">=1.30.0-0"\n'
+        'kubeVersion: ">=1.31.0-0"\n'
     )
 
 
