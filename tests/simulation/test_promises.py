@@ -6,7 +6,7 @@ import pytest
 
 from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
-from interlock.resources.process import ProcessSpec
+from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.testing.simulation.faults import CALM, FaultRates
 from interlock.testing.simulation.script import (
     POKES,
@@ -78,6 +78,25 @@ def test_a_report_that_is_ahead_of_the_cache_stops_nothing(seed: int) -> None:
     script = a_script(a_creation("job-0", 30.0), a_creation("job-1", 30.0), free)
 
     assert str(RivalWorld(seed, script, CALM).run().broken) == "None"
+
+
+@pytest.mark.parametrize("seed", [251, 374, 1262])
+def test_an_answer_that_comes_late_does_not_bring_back_a_job_that_is_gone(seed: int) -> None:
+    """It was once held for ever after, and so were its locks."""
+    spec = JobSpec(
+        noop=NoopSpec(),
+        ttl_after_finished=Duration(0),
+        locks=(LockRequest(key="db", limit=2), LockRequest(key="disk", limit=2)),
+    )
+    script = (Step(130.0, CreateJob(name="job-1", spec=spec)),)
+    rates = FaultRates(stall=0.1, longest_stall=5.0, watch_repeat=0.5)
+
+    assert str(World(seed, script, rates).run().broken) == "None"
+
+
+def test_who_gave_a_grant_back_just_now_has_not_stood_in_line_for_long() -> None:
+    """A rival that has not heard of it counts the old grant, and lets the next one in."""
+    assert str(WORLDS["RivalPodWorld"](21264).run().broken) == "None"
 
 
 @pytest.mark.parametrize("seed", range(10))

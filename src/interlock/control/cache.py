@@ -51,6 +51,12 @@ class Cache(Generic[R]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def has_seen_go(self, resource: R) -> bool:
+        """Whether what a write returned was removed since: all up to it was heard, and it is not
+        there. An answer may take longer than the events that came after it.
+        """
+        return resource.key not in self._held and resource.version <= self.version
+
     def note(self, resource: R) -> R | None:
         """Hold a resource unless something newer is known; returns what was held before.
 

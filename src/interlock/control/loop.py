@@ -264,7 +264,8 @@ class Loop:
         """Let every room see what was written at once, before the store tells of it."""
         changes: list[Change] = []
         for resource in applied.stored.values():
-            if (cache := self._caches.get(resource.kind)) is not None:
+            cache = self._caches.get(resource.kind)
+            if cache is not None and not cache.has_seen_go(resource):
                 note_in(cache, resource, changes)
         for resource in applied.removed.values():
             if (cache := self._caches.get(resource.kind)) is not None:

@@ -48,6 +48,19 @@ def test_an_old_event_does_not_revive_what_was_deleted_but_a_new_resource_may_co
     assert cache.get(KEY) is not None
 
 
+def test_an_answer_that_comes_after_the_deletion_was_heard_is_known_to_be_old() -> None:
+    cache = a_cache()
+    cache.note(a_job("a", version=3))
+    cache.drop(KEY, 5)
+    cache.settle(5)
+
+    assert cache.has_seen_go(a_job("a", version=4))
+    assert not cache.has_seen_go(a_job("a", version=6))
+    cache.note(a_job("a", version=6))
+    cache.settle(7)
+    assert not cache.has_seen_go(a_job("a", version=6))
+
+
 def test_a_late_deletion_does_not_drop_what_came_after_it() -> None:
     cache = a_cache()
     cache.note(a_job("a", version=7))

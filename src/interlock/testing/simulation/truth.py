@@ -117,7 +117,9 @@ class Truth:
 
 def _standing(job: Job) -> tuple[object, ...]:
     admission = job.status.admission
-    return (job.spec, job.is_going, admission.phase, admission.waits, admission.sequence > 0)
+    # Who gives grants back, and so begins another epoch, stands in those lines from then on.
+    since = (admission.sequence > 0, admission.epoch)
+    return (job.spec, job.is_going, admission.phase, admission.waits, since)
 
 
 def _terms(job: Job) -> dict[str, Term]:
