@@ -34,7 +34,7 @@ REMEMBERED = 4096
 #: Between two requests: events must not take from the API server what the work needs. The longer
 #: one takes, the busier the server is, and the longer the next one waits.
 PAUSE_S = 0.02
-_PAUSE_TIMES = 5.0
+_PAUSE_TIMES = 20.0
 COMPONENT = "interlock"
 
 #: What makes two events the same: the Job's uid, and what is told of it.

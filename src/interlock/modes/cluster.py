@@ -8,10 +8,11 @@ import os
 import secrets
 import socket
 from argparse import Namespace
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from random import Random
+from ssl import SSLContext
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -93,29 +94,23 @@ async def serve_until(settings: ControllerSettings, identity: str, say: Say, sto
         registry = CollectorRegistry()
         plane = ClusterPlane(client, clock, settings, identity, registry)
         contact = Contact(client, plane.store, clock, say)
-        guard = ClusterGuard(
-            Reviews(client, clock), plane.roster.key_of, namespace=settings.namespace
-        )
+        webhook = await _webhook(stack, settings, client, clock, plane.leads)
+
+        def not_ready() -> Sequence[str]:
+            if contact.waits_for:
+                return (contact.waits_for,)
+            return (*plane.not_ready(), *(webhook.not_ready() if webhook else ()))
+
         app = ApiApp(
             plane.store,
             clock.now,
-            security=guard,
+            security=_guard(client, plane, clock, settings),
             mounts=plane.mounts,
-            ready=lambda: (
-                (contact.waits_for,)
-                if contact.waits_for
-                else (*plane.not_ready(), *(webhook.not_ready() if webhook else ()))
-            ),
+            ready=not_ready,
             metrics=registry,
             mode=Mode.CLUSTER,
         )
-        webhook = _webhook(settings, client, clock, plane.leads)
-        if webhook is not None:
-            await webhook.start()
-            stack.push_async_callback(webhook.stop)
-        tls = certificate.context if certificate else None
-        if tls is None and webhook is not None and not settings.plain_http:
-            tls = webhook.tls
+        tls = _encryption(settings, certificate, webhook)
         server = HttpServer(app, listener, tls)
         await server.start()
         stack.push_async_callback(server.stop)
@@ -138,14 +133,39 @@ async def serve_until(settings: ControllerSettings, identity: str, say: Say, sto
     say("stopped")
 
 
-def _webhook(
-    settings: ControllerSettings, client: Client, clock: Clock, leads: Callable[[], bool]
+def _guard(
+    client: Client, plane: ClusterPlane, clock: Clock, settings: ControllerSettings
+) -> ClusterGuard:
+    return ClusterGuard(Reviews(client, clock), plane.roster.key_of, namespace=settings.namespace)
+
+
+def _encryption(
+    settings: ControllerSettings, certificate: Certificate | None, webhook: Webhook | None
+) -> SSLContext | None:
+    """What the API is served with: a certificate that was given, else the webhook's."""
+    if certificate is not None:
+        return certificate.context
+    if webhook is not None and not settings.plain_http:
+        return webhook.tls
+    return None
+
+
+async def _webhook(
+    stack: AsyncExitStack,
+    settings: ControllerSettings,
+    client: Client,
+    clock: Clock,
+    leads: Callable[[], bool],
 ) -> Webhook | None:
+    """Begin to answer the API server's questions, if that is wanted."""
     if settings.webhook_listen is None:
         return None
     install = Installation(namespace=settings.lease_namespace, everywhere=not settings.namespace)
     listen = read_listen(settings.webhook_listen)
-    return Webhook(client, clock, WebhookSettings(listen=listen, install=install), leads)
+    webhook = Webhook(client, clock, WebhookSettings(listen=listen, install=install), leads)
+    await webhook.start()
+    stack.push_async_callback(webhook.stop)
+    return webhook
 
 
 def _listen(settings: ControllerSettings) -> tuple[Listen, socket.socket]:

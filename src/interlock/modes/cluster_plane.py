@@ -38,7 +38,7 @@ from interlock.resources.errors import FencedError
 from interlock.resources.modes import Mode
 
 #: A write to an API server costs as much as the start of a process elsewhere.
-_PATIENCE = Patience(timedelta(milliseconds=200), timedelta(seconds=3))
+_PATIENCE = Patience(timedelta(milliseconds=200), timedelta(seconds=10))
 
 
 def lease_times(settings: ControllerSettings) -> LeaseTimes:

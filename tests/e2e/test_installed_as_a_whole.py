@@ -1,0 +1,127 @@
+"""Everything that `interlock manifests` installs, with controllers that have no other rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from installing import apply, install_definitions, path_of, wait_until_allowed
+
+from interlock.kube.installation import Installation
+from interlock.kube.manifests import manifests
+from interlock.resources.job import JOB_FINALIZER
+from interlock.testing.kube import Cluster
+from interlock.testing.kube.access import Access, Document
+from interlock.testing.kube.controllers import Controller
+from interlock.testing.kube.pods import Play, a_pod
+from interlock.testing.kube.ports import Ports
+
+JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
+INSTALL = Installation()
+
+
+def a_job(name: str, **container: Any) -> dict[str, Any]:
+    pod = a_pod("", {Play.RUNS_FOR: "100ms"})
+    pod["spec"]["containers"][0] |= container
+    template = {"metadata": {"annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
+    metadata = {"name": name}
+    kind = {"apiVersion": "interlock.dev/v1alpha1", "kind": "Job"}
+    return {**kind, "metadata": metadata, "spec": {"pod": template, "locks": [{"key": "db"}]}}
+
+
+def as_account(access: Access, folder: Path) -> Path:
+    """A kubeconfig with a token of the controller's account, as its pods are given one."""
+    account = f"/api/v1/namespaces/{INSTALL.namespace}/serviceaccounts/{INSTALL.name}"
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    token = access.create(f"{account}/token", asked)["status"]["token"]
+    cluster = {"server": access.url, "certificate-authority": str(access.authority)}
+    config = {
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "account"}}],
+        "clusters": [{"name": "here", "cluster": cluster}],
+        "users": [{"name": "account", "user": {"token": token}}],
+    }
+    file = folder / "account.kubeconfig"
+    file.write_text(yaml.safe_dump(config), "utf-8")
+    return file
+
+
+@pytest.fixture(scope="module")
+def installed(
+    own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Controller]]:
+    """Two controllers; the API server asks the one whose webhook has the port."""
+    access, folder = own_cluster.access, tmp_path_factory.mktemp("installed")
+    install_definitions(access)
+    for one in manifests(INSTALL, ["rbac", "webhook"]):
+        if "Configuration" not in one["kind"]:
+            assert apply(access, one).status in (200, 201)
+    wait_until_allowed(access, INSTALL.account, "create", "/pods", "default")
+    leases = "coordination.k8s.io/leases"
+    wait_until_allowed(access, INSTALL.account, "create", leases, INSTALL.namespace)
+    hooks = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+    wait_until_allowed(access, INSTALL.account, "patch", hooks, "", INSTALL.cluster_name)
+    with ExitStack() as stack:
+        ports = Ports()
+        stack.callback(ports.close)
+        port = ports.take()
+        environment = {"KUBECONFIG": str(as_account(access, folder))}
+        found = [
+            stack.enter_context(
+                Controller(access, folder, "--plain-http", *more, environment=environment)
+            )
+            for more in (("--webhook-listen", f"127.0.0.1:{port}"), ())
+        ]
+        for one in configurations(port):
+            assert apply(access, one).status in (200, 201)
+        yield found
+        for one in configurations(port):
+            access.ask("DELETE", path_of(one))
+
+
+def configurations(port: int) -> list[Document]:
+    """The webhook configurations, for a webhook on this machine instead of behind a service."""
+    made = [one for one in manifests(INSTALL, ["webhook"]) if "Configuration" in one["kind"]]
+    for one in made:
+        for hook in one["webhooks"]:
+            path = hook["clientConfig"].pop("service")["path"]
+            hook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+    return made
+
+
+def test_a_job_is_judged_completed_and_run(
+    own_cluster: Cluster, installed: list[Controller]
+) -> None:
+    """The leader says whom to trust, so it has to be the one with the webhook that leads."""
+    access = own_cluster.access
+    if installed[1].leads:
+        installed[1].kill()
+    installed[0].wait_until_leading()
+    for one in configurations(0):
+        access.wait_for(
+            path_of(one),
+            lambda found: all(hook["clientConfig"].get("caBundle") for hook in found["webhooks"]),
+        )
+    # An API server hears of configurations in its own time.
+    probe = f"{JOBS}?dryRun=All"
+    while access.ask("POST", probe, a_job("bad", args=["${task.indx}"])).status != 422:
+        pass
+    refused = access.ask("POST", probe, a_job("bad", args=["${task.indx}"])).body
+    assert "spec.pod.spec.containers[0].args[0]" in refused["message"]
+    assert "task.index" in refused["message"]
+
+    made = access.create(JOBS, a_job("good"))
+
+    assert JOB_FINALIZER in made["metadata"]["finalizers"]
+    ended = access.wait_for(
+        f"{JOBS}/good", lambda job: job.get("status", {}).get("phase") == "Succeeded"
+    )
+    assert ended["status"]["admission"]["grants"][0]["token"] > 0
+    # The finalizer that came with it was not written a second time: nothing but its status was.
+    assert ended["metadata"]["generation"] == 1
+    access.remove(f"{JOBS}/good")
+    access.wait_until_gone(f"{JOBS}/good")
