@@ -1,0 +1,132 @@
+"""When a schedule is due: its lines in its zone, without the days that calendars close.
+
+A due time on a closed day is not forgotten: it is told as skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock.schedules.calendars import Calendar, closed_days, why_closed
+from interlock.schedules.ticks import OnGap, OnRepeat, Rule, Tick, first_of, last_of
+from interlock.schedules.walls import Line
+from interlock.schedules.zones import Zone
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (what a wall shows has no zone)
+_SECOND = timedelta(seconds=1)
+
+
+class Schedule:
+    """Some lines that hang on the same wall, and the days that are left out."""
+
+    def __init__(
+        self,
+        lines: Iterable[Line],
+        zone: Zone,
+        *,
+        on_gap: OnGap = OnGap.RUN_AFTER,
+        on_repeat: OnRepeat = OnRepeat.FIRST,
+        exclude: Iterable[Calendar] = (),
+        only: Iterable[Calendar] = (),
+    ) -> None:
+        """Take no day of the calendars `exclude`, and only days that are in each of `only`."""
+        self.lines = tuple(lines)
+        self.zone = zone
+        self.exclude = tuple(exclude)
+        self.only = tuple(only)
+        rules = [
+            Rule(line=line, zone=zone, on_gap=on_gap, on_repeat=on_repeat) for line in self.lines
+        ]
+        is_limited = bool(self.exclude or self.only)
+        #: The lines on the days that are open, and on those that are closed.
+        self.runs = tuple(replace(rule, among=self._open) if is_limited else rule for rule in rules)
+        self.skips = tuple(replace(rule, among=self._closed) for rule in rules if is_limited)
+
+    def _closed(self, month: int) -> int:
+        return closed_days(self.exclude, self.only, month)
+
+    def _open(self, month: int) -> int:
+        return ~closed_days(self.exclude, self.only, month)
+
+    def why_skipped(self, day: date) -> str | None:
+        """The reason why nothing runs on a day; None if something may."""
+        return why_closed(self.exclude, self.only, day)
+
+
+class Due(Struct, frozen=True, kw_only=True, order=True):
+    """A moment at which a schedule is due."""
+
+    at: datetime
+    #: The time on the wall that it is due for: not the wall's time at `at`, if clocks skipped it.
+    wall: datetime
+    #: Why it is not to be run; None if it is.
+    skipped: str | None = None
+
+
+def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
+    """The first moment after `moment` at which the schedule is to run; None if there is none."""
+    tick = first_of(schedule.runs, seconds_of(moment))
+    return moment_of(tick.at) if tick else None
+
+
+def previous_at_or_before(schedule: Schedule, moment: datetime) -> datetime | None:
+    """The last moment at or before `moment` at which the schedule was to run."""
+    tick = last_of(schedule.runs, seconds_of(moment))
+    return moment_of(tick.at) if tick else None
+
+
+def due_after(schedule: Schedule, moment: datetime) -> Due | None:
+    """The first due time after `moment`, whether it is to run or to be skipped."""
+    after = seconds_of(moment)
+    run, skip = first_of(schedule.runs, after), first_of(schedule.skips, after)
+    if skip and (run is None or skip.at < run.at):
+        return _due(skip, schedule.why_skipped(wall_of(skip.wall).date()))
+    return _due(run) if run else None
+
+
+def upcoming(schedules: Iterable[Schedule], moment: datetime) -> Iterator[Due]:
+    """All due times of some schedules after `moment`, in order, each moment once.
+
+    Where one schedule runs and another skips, it is a run.
+    """
+    merged = heapq.merge(
+        *(_upcoming(schedule, moment) for schedule in schedules),
+        key=lambda due: (due.at, due.skipped is not None),
+    )
+    last = None
+    for due in merged:
+        if due.at != last:
+            yield due
+        last = due.at
+
+
+def _upcoming(schedule: Schedule, moment: datetime) -> Iterator[Due]:
+    due = due_after(schedule, moment)
+    while due:
+        yield due
+        due = due_after(schedule, due.at)
+
+
+def _due(tick: Tick, skipped: str | None = None) -> Due:
+    return Due(at=moment_of(tick.at), wall=wall_of(tick.wall), skipped=skipped)
+
+
+def seconds_of(moment: datetime) -> int:
+    """The whole seconds of a moment after 1970 UTC; fractions are dropped, also before 1970."""
+    return (moment - _EPOCH) // _SECOND
+
+
+def moment_of(at: int) -> datetime:
+    """The moment that is so many seconds after 1970 UTC."""
+    return datetime.fromtimestamp(at, UTC)
+
+
+def wall_of(wall: int) -> datetime:
+    """A wall time, as a time without a zone."""
+    return _WALL_EPOCH + timedelta(seconds=wall)

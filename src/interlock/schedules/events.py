@@ -1,0 +1,57 @@
+"""Reading the starts and stops of a plan, by time of day; cron lines are read by `cron`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from interlock.resources.suggestions import did_you_mean
+from interlock.schedules.calendars import Calendar
+from interlock.schedules.day_texts import read_weekdays
+from interlock.schedules.due import Schedule
+from interlock.schedules.flaws import unreadable
+from interlock.schedules.plans import Action, Event
+from interlock.schedules.ticks import OnGap, OnRepeat
+from interlock.schedules.walls import Line
+from interlock.schedules.windows import daily, read_time_of_day
+from interlock.schedules.zones import Zone
+
+
+def read_action(text: str) -> Action:
+    """Read what an event does.
+
+    Raises:
+        UnreadableError: It is neither start nor stop.
+    """
+    if text in list(Action):
+        return Action(text)
+    if text == "restart":
+        message = "write a stop and a start at the same time instead"
+    else:
+        message = f"expected start or stop{did_you_mean(text, list(Action))}"
+    raise unreadable("action", text, message)
+
+
+def at_time_of_day(text: str, days: str = "*") -> Line:
+    """Read a time on some weekdays, such as 09:00 and MON-FRI.
+
+    Raises:
+        UnreadableError: There is no such time, or there are no such days.
+    """
+    return daily(f"{text} {days}", read_time_of_day(text), read_weekdays(days))
+
+
+def event_of(
+    action: Action,
+    line: Line,
+    zone: Zone,
+    *,
+    on_gap: OnGap = OnGap.RUN_AFTER,
+    on_repeat: OnRepeat = OnRepeat.FIRST,
+    exclude: Iterable[Calendar] = (),
+    only: Iterable[Calendar] = (),
+) -> Event:
+    """The event that happens at the times of a line in a zone."""
+    schedule = Schedule(
+        (line,), zone, on_gap=on_gap, on_repeat=on_repeat, exclude=exclude, only=only
+    )
+    return Event(action, schedule)
