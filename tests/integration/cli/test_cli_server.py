@@ -169,12 +169,14 @@ def test_apply_diff_delete(interlock: Program) -> None:
     file = interlock.folder / "jobs" / "deep" / "job.yaml"
     file.parent.mkdir(parents=True)
     file.write_text(DEFINITION.format(team="a", priority=0))
-    interlock("diff", "-f", "jobs", code=1)
-    assert interlock("apply", "-f", "jobs") == "job/applied created\n"
-    assert interlock("apply", "-f", "jobs") == "job/applied unchanged\n"
-    assert interlock("diff", "-f", "jobs") == ""
+    interlock("diff", "-f", "jobs", code=2)
+    assert "-R" in interlock.errors
+    interlock("diff", "-R", "-f", "jobs", code=1)
+    assert interlock("apply", "-R", "-f", "jobs") == "job/applied created\n"
+    assert interlock("apply", "-R", "-f", "jobs") == "job/applied unchanged\n"
+    assert interlock("diff", "-R", "-f", "jobs") == ""
     file.write_text(DEFINITION.format(team="a", priority=3).replace(", labels: {team: a}", ""))
-    told = interlock("diff", "-f", "jobs", code=1)
+    told = interlock("diff", "-R", "-f", "jobs", code=1)
     assert "+  priority: 3" in told
     assert "-    team: a" in told
     assert interlock("apply", "-f", "-", given=file.read_text()) == "job/applied configured\n"
@@ -182,7 +184,7 @@ def test_apply_diff_delete(interlock: Program) -> None:
     assert stored["spec"]["priority"] == 3
     assert "labels" not in stored["metadata"]
 
-    assert interlock("delete", "-f", "jobs") == "job/applied deleted\n"
+    assert interlock("delete", "-R", "-f", "jobs") == "job/applied deleted\n"
     interlock("get", "job/applied", code=4)
     interlock("delete", "job/applied", code=4)
     interlock("delete", "job/applied", "--ignore-not-found")

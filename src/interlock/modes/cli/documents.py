@@ -89,7 +89,8 @@ def read_documents(files: list[str], *, recursive: bool = False) -> list[Given]:
         raise CommandError("which files?", hint="name them with -f FILE", code=BAD_INPUT)
     found = [given for file in files for given in _read(file, recursive)]
     if not found:
-        raise CommandError(f"nothing is defined in {', '.join(files)}", code=BAD_INPUT)
+        hint = "" if recursive else "-R reads what is below a directory too"
+        raise CommandError(f"nothing is defined in {', '.join(files)}", hint=hint, code=BAD_INPUT)
     return found
 
 
