@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +21,7 @@ from interlock.testing.kube.access import Access, Document
 from interlock.testing.kube.controllers import Controller
 from interlock.testing.kube.pods import Play, a_pod
 from interlock.testing.kube.ports import Ports
+from interlock.testing.serving import PATIENCE_S
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
 INSTALL = Installation()
@@ -93,6 +96,15 @@ def configurations(port: int) -> list[Document]:
     return made
 
 
+def refusal_of(access: Access, job: Document) -> Document:
+    """The refusal, once the API server has heard of the configurations; it takes its own time."""
+    until = time.monotonic() + PATIENCE_S
+    while (answer := access.ask("POST", f"{JOBS}?dryRun=All", job)).status != 422:
+        assert time.monotonic() < until, answer.body
+        select.select([], [], [], 0.05)
+    return answer.body
+
+
 def test_a_job_is_judged_completed_and_run(
     own_cluster: Cluster, installed: list[Controller]
 ) -> None:
@@ -106,11 +118,7 @@ def test_a_job_is_judged_completed_and_run(
             path_of(one),
             lambda found: all(hook["clientConfig"].get("caBundle") for hook in found["webhooks"]),
         )
-    # An API server hears of configurations in its own time.
-    probe = f"{JOBS}?dryRun=All"
-    while access.ask("POST", probe, a_job("bad", args=["${task.indx}"])).status != 422:
-        pass
-    refused = access.ask("POST", probe, a_job("bad", args=["${task.indx}"])).body
+    refused = refusal_of(access, a_job("bad", args=["${task.indx}"]))
     assert "spec.pod.spec.containers[0].args[0]" in refused["message"]
     assert "task.index" in refused["message"]
 
