@@ -22,6 +22,8 @@ _TROUBLE = (OSError, http.client.HTTPException, KubeError, json.JSONDecodeError)
 #: A watch is asked to end after so many seconds, so that the recorder hears that it should stop.
 _LASTS_S = 2
 _AGAIN_S = 0.1
+#: So often the last of a recording is asked for; whoever does not answer then never will.
+_LAST_TRIES = 100
 
 
 class Recorder:
@@ -68,11 +70,16 @@ class Recorder:
 
     def _record(self, kind: str) -> None:
         """Follow one kind until told to stop, and then until there is no more to hear."""
+        failures = 0
         while True:
             is_last = self._stop.is_set()
             try:
                 self._follow(kind)
-            except _TROUBLE:
+            except _TROUBLE as error:
+                failures = failures + 1 if is_last else 0
+                if failures > _LAST_TRIES:
+                    self._gaps.append(f"{kind}: {error}")
+                    return
                 select.select([], [], [], _AGAIN_S)
                 continue
             if is_last:
