@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from interlock.modes.cli.main import main
 from interlock.testing.cluster_store import install
 from interlock.testing.kube import Cluster, User
 from interlock.testing.kube.controllers import Controller
@@ -18,6 +21,18 @@ def see_a_job_succeed(cluster: Cluster, name: str) -> None:
     cluster.access.wait_for(
         f"{JOBS}/{name}", lambda job: job.get("status", {}).get("phase") == "Succeeded"
     )
+
+
+def test_the_command_line_says_what_is_not_installed(
+    own_cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kubeconfig = str(own_cluster.access.kubeconfig())
+
+    assert main(["get", "jobs", "--kubeconfig", kubeconfig]) == 4
+
+    told = capsys.readouterr().err
+    assert "does not know Interlock's kinds" in told
+    assert "interlock manifests --only crds" in told
 
 
 def test_kinds_that_are_not_installed_are_waited_for(own_cluster: Cluster, tmp_path: Path) -> None:

@@ -47,6 +47,8 @@ _CODES = {
     429: UNREACHABLE,
     503: UNREACHABLE,
 }
+#: What an API server says about paths that nothing is served at.
+_NO_SUCH_KIND = "404 page not found"
 _HINTS = {
     401: "show a token with --token-file or INTERLOCK_TOKEN_FILE",
     429: "the server is busy: try again",
@@ -173,6 +175,12 @@ class Api:
             body = {}
         text = data.decode(errors="replace").strip().partition("\n")[0][:200]
         told = str(body.get("message") or body.get("detail") or body.get("error") or text)
+        if text == _NO_SUCH_KIND:
+            error = AnswerError(
+                status, body, "the cluster does not know Interlock's kinds", NOT_FOUND
+            )
+            error.hint = "install them: interlock manifests --only crds | kubectl apply -f -"
+            return error
         code = _CODES.get(status, UNREACHABLE if status >= 500 else FAILED)
         error = AnswerError(status, body, told or f"the server answered {status}", code)
         error.hint = _HINTS.get(status, "")
