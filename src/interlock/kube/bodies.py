@@ -91,11 +91,17 @@ def to_patch(stored: Resource, wanted: Resource, part: str) -> bytes | None:
 
 
 def to_ties(resource: Resource) -> bytes:
-    """The finalizers and owners of a resource, for that version of that very object only."""
+    """The finalizers and owners of a resource, for that version of that very object only.
+
+    The record of who wrote which field is dropped with it. It is for those who apply a part of an
+    object, and there is little left to apply once we tie it; kept up to date at every write of a
+    status it takes an API server as long as all the rest of that write.
+    """
     metadata = resource.metadata
     ties: dict[str, Any] = {
         "finalizers": list(metadata.finalizers),
         "ownerReferences": [to_builtins(owner) for owner in metadata.owner_references],
+        "managedFields": [{}],
     }
     if metadata.uid:
         ties["uid"] = metadata.uid
