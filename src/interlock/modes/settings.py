@@ -17,8 +17,9 @@ DEFAULT_LISTEN = "127.0.0.1:8470"
 DEFAULT_DATA = Path(".interlock")
 #: A leader that is killed is followed after this and a little more, so within 5 s.
 DEFAULT_LEASE_S = 3
-#: So many tasks of all Jobs are under way at a time.
-DEFAULT_MOST_TASKS = 1000
+#: So many tasks of all Jobs are under way at a time. A cluster has limits of its own, by quotas and
+#: nodes; this one only keeps a mistake from filling it without end.
+DEFAULT_MOST_TASKS = 100_000
 
 
 class SettingsError(InterlockError):

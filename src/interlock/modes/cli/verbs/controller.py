@@ -35,7 +35,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--most-tasks", metavar="N", type=number_from(1),
-        help="how many tasks are under way at a time (1000)",
+        help="how many tasks are under way at a time (100000)",
     )  # fmt: skip
 
 
