@@ -78,6 +78,20 @@ def wait_for_events(access: Access, about: Document, reasons: set[str]) -> dict[
         select.select([], [], [], 0.1)
 
 
+def test_a_pod_that_never_starts_is_given_up_and_tried_again(controller: Controller) -> None:
+    access, namespace = controller.access, controller.namespace
+    made = a_pod("unused", {Play.NEVER_STARTS: "ImagePullBackOff"})
+    template = {"metadata": {"annotations": made["metadata"]["annotations"]}, "spec": made["spec"]}
+    job = a_job("stuck", pod=template, pendingTimeout="1s", retries={"limit": 1})
+    del job["spec"]["noop"]
+    access.create(JOBS.format(namespace), job)
+
+    ended = runs_to(access, namespace, "stuck", "Failed")["status"]["execution"]["ended"]
+
+    assert [one["stopCause"] for one in ended] == ["PendingTimeout", "PendingTimeout"]
+    assert [one["result"] for one in ended] == ["Killed", "Killed"]
+
+
 def test_a_pod_runs_and_its_log_is_read(controller: Controller) -> None:
     access, namespace = controller.access, controller.namespace
     made = a_pod("unused", {Play.RUNS_FOR: "100ms"})
