@@ -130,3 +130,13 @@ def test_every_code_is_told(codes: Iterable[int], name: str) -> None:
 )
 def test_every_word_is_told(names: Iterable[str], where: str) -> None:
     assert not missing(names, page(where))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_no_job_of_a_tour_has_the_name_of_an_example(page: str) -> None:
+    """`make up` has applied the examples: a reader who types the tour must not meet them."""
+    examples = "\n".join(file.read_text("utf-8") for file in (ROOT / "examples").glob("*.yaml"))
+    taken = set(re.findall(r"^  name: (\S+)$", examples, re.MULTILINE))
+    before_clusters = (ROOT / page).read_text("utf-8").partition("<!-- on a cluster -->")[0]
+
+    assert not taken & set(re.findall(r"--name (\S+)", before_clusters))
