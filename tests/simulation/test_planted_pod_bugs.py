@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import count
 from typing import Any
 
 import pytest
@@ -130,6 +131,18 @@ def created_without_a_gate(patch: Patch) -> None:
     patch.setattr(manifest, "pod_of", pod_of_order)
 
 
+def names_are_never_the_same(patch: Patch) -> None:
+    """A name that is taken is what keeps an attempt from being made a second time."""
+    really, numbers = manifest.pod_of, count()
+
+    def pod_of_order(order: TaskOrder) -> dict[str, Any]:
+        made = really(order)
+        named = {**made["metadata"], "name": f"{order.name}-{next(numbers)}"}
+        return {**made, "metadata": named}
+
+    patch.setattr(manifest, "pod_of", pod_of_order)
+
+
 def armed_without_a_look_at_the_record(patch: Patch) -> None:
     patch.setattr(Wanted, "ask", _everything)
 
@@ -236,6 +249,8 @@ def nodes_that_are_gone_are_waited_for(patch: Patch) -> None:
 
 BUGS: list[tuple[Plant, type[PodWorld], Trouble, str]] = [
     (created_without_a_gate, PodWorld, LATE, "ArmedOnRecord"),
+    (names_are_never_the_same, RivalPodWorld, CRASHING, "OnePod"),
+    (names_are_never_the_same, RivalPodWorld, LATE, "NothingLeftToRun"),
     (armed_without_a_look_at_the_record, RivalPodWorld, SLOW, "ArmedOnRecord"),
     (what_was_prepared_is_left_alone, PodWorld, CRASHING, "Settles"),
     (deleting_is_taken_for_gone, PodWorld, SILENT, "TrueEnds"),
@@ -250,7 +265,9 @@ BUGS: list[tuple[Plant, type[PodWorld], Trouble, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("plant", "world", "trouble", "promise"), BUGS, ids=[bug[0].__name__ for bug in BUGS]
+    ("plant", "world", "trouble", "promise"),
+    BUGS,
+    ids=[f"{bug[0].__name__}-{bug[3]}" for bug in BUGS],
 )
 def test_a_planted_bug_is_caught(
     plant: Plant, world: type[PodWorld], trouble: Trouble, promise: str, monkeypatch: Patch
