@@ -1,6 +1,6 @@
-"""When: cron lines, windows, calendars and zones.
+"""When: makes Jobs exist at their due times, and keeps them inside their windows.
 
-It owns the question at which moments something is due, and answers it with pure functions of
-texts and moments. It never starts anything, reads no clock, and knows no kind: what is made
-of a due time is decided elsewhere. `docs/clock-changes.md` tells what happens when clocks change.
+It owns JobConfigs and ControlledJobs: their statuses, the Jobs they make, and the order to stop.
+It never lets a Job start: that is the admission room's, which lets a Job of ours in only once
+this room has written it down. The clockwork itself is in `resources/timing`.
 """

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from interlock.resources.suggestions import did_you_mean
-from interlock.schedules.calendars import Calendar
-from interlock.schedules.day_texts import read_weekdays
-from interlock.schedules.due import Schedule
-from interlock.schedules.flaws import unreadable
-from interlock.schedules.plans import Action, Event
-from interlock.schedules.ticks import OnGap, OnRepeat
-from interlock.schedules.walls import Line
-from interlock.schedules.windows import daily, read_time_of_day
-from interlock.schedules.zones import Zone
+from interlock.resources.timing.calendars import Calendar
+from interlock.resources.timing.day_texts import read_weekdays
+from interlock.resources.timing.due import Schedule
+from interlock.resources.timing.flaws import unreadable
+from interlock.resources.timing.plans import Action, Event
+from interlock.resources.timing.ticks import OnGap, OnRepeat
+from interlock.resources.timing.walls import Line
+from interlock.resources.timing.windows import daily, read_time_of_day
+from interlock.resources.timing.zones import Zone
 
 
 def read_action(text: str) -> Action:

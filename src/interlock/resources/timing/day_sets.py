@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from msgspec import Struct
 
-from interlock.schedules.months import (
+from interlock.resources.timing.months import (
     MONTHS,
     SHAPE,
     STARTS,

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from msgspec import Struct
 
-from interlock.schedules.months import LAST_YEAR
+from interlock.resources.timing.months import LAST_YEAR
 
 _LAST = date(LAST_YEAR, 12, 31)
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 
 from msgspec import Struct
 
-from interlock.schedules.months import DAY, LAST_WALL, SHAPE, STARTS, Days
+from interlock.resources.timing.months import DAY, LAST_WALL, SHAPE, STARTS, Days
 
 
 class Line(Struct, frozen=True, kw_only=True):

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from interlock.schedules.calendars import Calendar, closed_days
-from interlock.schedules.day_texts import read_weekdays
-from interlock.schedules.flaws import unreadable
-from interlock.schedules.months import (
+from interlock.resources.timing.calendars import Calendar, closed_days
+from interlock.resources.timing.day_texts import read_weekdays
+from interlock.resources.timing.flaws import unreadable
+from interlock.resources.timing.months import (
     DAY,
     LAST_WALL,
     MONTHS,
@@ -24,9 +24,9 @@ from interlock.schedules.months import (
     Days,
     every_weekday,
 )
-from interlock.schedules.ticks import Tick
-from interlock.schedules.walls import Line, first_at_or_after, last_at_or_before
-from interlock.schedules.zones import Zone
+from interlock.resources.timing.ticks import Tick
+from interlock.resources.timing.walls import Line, first_at_or_after, last_at_or_before
+from interlock.resources.timing.zones import Zone
 
 _TIME = re.compile(r"([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?")
 _WEEK = 7 * DAY

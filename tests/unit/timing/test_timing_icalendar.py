@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.schedules.icalendar import MAX_DAYS, Reading, read_icalendar
+from interlock.resources.timing.icalendar import MAX_DAYS, Reading, read_icalendar
 
 FILE = """BEGIN:VCALENDAR\r
 VERSION:2.0\r

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from interlock.schedules.calendars import DaySet
-from interlock.schedules.day_sets import Dates, EasterDay, WeekdayOfMonth, Weekdays, Yearly
-from interlock.schedules.fields import DAY_OF_WEEK, MONTH, Field, read_field
-from interlock.schedules.flaws import Flaws, unreadable
+from interlock.resources.timing.calendars import DaySet
+from interlock.resources.timing.day_sets import Dates, EasterDay, WeekdayOfMonth, Weekdays, Yearly
+from interlock.resources.timing.fields import DAY_OF_WEEK, MONTH, Field, read_field
+from interlock.resources.timing.flaws import Flaws, unreadable
 
 _DATE = re.compile(r"(?:([0-9]{4})-)?([0-9]{2})-([0-9]{2})")
 _NTH = re.compile(r"(1st|2nd|3rd|4th|5th|last) +(\S+) +of +(\S+)", re.IGNORECASE)

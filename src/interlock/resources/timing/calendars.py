@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from datetime import date
 from typing import NamedTuple, Protocol
 
-from interlock.schedules.months import FIRST_YEAR, LAST_YEAR, month_of
+from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR, month_of
 
 
 class DaySet(Protocol):

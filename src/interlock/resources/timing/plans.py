@@ -14,11 +14,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from interlock.schedules.calendars import why_closed
-from interlock.schedules.due import Schedule, moment_of, seconds_of, wall_of
-from interlock.schedules.ticks import Rule, Tick, first_of, last_of
-from interlock.schedules.windows import Hours, Window
-from interlock.schedules.zones import Zone
+from interlock.resources.timing.calendars import why_closed
+from interlock.resources.timing.due import Schedule, moment_of, seconds_of, wall_of
+from interlock.resources.timing.ticks import Rule, Tick, first_of, last_of
+from interlock.resources.timing.windows import Hours, Window
+from interlock.resources.timing.zones import Zone
 
 
 class Action(StrEnum):

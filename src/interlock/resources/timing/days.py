@@ -7,8 +7,8 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from interlock.schedules.months import SHAPES, all_days, every_weekday, nth_weekday
-from interlock.schedules.names import WEEKDAY_NAMES
+from interlock.resources.timing.months import SHAPES, all_days, every_weekday, nth_weekday
+from interlock.resources.timing.names import WEEKDAY_NAMES
 
 
 class LastDay(Struct, frozen=True):

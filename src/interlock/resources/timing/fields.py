@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from interlock.resources.suggestions import nearest
-from interlock.schedules.days import DayRule, read_day_rule
-from interlock.schedules.flaws import Flaws
-from interlock.schedules.hashing import place_of
-from interlock.schedules.names import MONTH_NAMES, WEEKDAY_NAMES
+from interlock.resources.timing.days import DayRule, read_day_rule
+from interlock.resources.timing.flaws import Flaws
+from interlock.resources.timing.hashing import place_of
+from interlock.resources.timing.names import MONTH_NAMES, WEEKDAY_NAMES
 
 
 class Field(Struct, frozen=True, kw_only=True):

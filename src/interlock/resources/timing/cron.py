@@ -18,8 +18,8 @@ from operator import and_, or_
 from msgspec import Struct
 
 from interlock.resources.suggestions import did_you_mean
-from interlock.schedules.days import days_by_shape
-from interlock.schedules.fields import (
+from interlock.resources.timing.days import days_by_shape
+from interlock.resources.timing.fields import (
     DAY_OF_MONTH,
     DAY_OF_WEEK,
     HOUR,
@@ -31,9 +31,9 @@ from interlock.schedules.fields import (
     Reading,
     read_field,
 )
-from interlock.schedules.flaws import Flaws, UnreadableError, unreadable
-from interlock.schedules.months import SHAPES, YEARS, shapes_of
-from interlock.schedules.walls import Line
+from interlock.resources.timing.flaws import Flaws, UnreadableError, unreadable
+from interlock.resources.timing.months import SHAPES, YEARS, shapes_of
+from interlock.resources.timing.walls import Line
 
 #: No sensible line is longer; what is longer is refused before it is looked at.
 MAX_LENGTH = 500

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from interlock.schedules.months import Days
-from interlock.schedules.walls import Line, first_at_or_after, last_at_or_before
-from interlock.schedules.zones import END, Zone
+from interlock.resources.timing.months import Days
+from interlock.resources.timing.walls import Line, first_at_or_after, last_at_or_before
+from interlock.resources.timing.zones import END, Zone
 
 
 class OnGap(StrEnum):

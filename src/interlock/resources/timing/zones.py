@@ -14,9 +14,9 @@ from itertools import accumulate
 from msgspec import Struct
 
 from interlock.resources.suggestions import did_you_mean
-from interlock.schedules.flaws import unreadable
-from interlock.schedules.months import DAY
-from interlock.schedules.tzfiles import BEGIN, Change, changes_of, zone_names
+from interlock.resources.timing.flaws import unreadable
+from interlock.resources.timing.months import DAY
+from interlock.resources.timing.tzfiles import BEGIN, Change, changes_of, zone_names
 
 #: After every moment that is looked for.
 END = 1 << 40

@@ -13,10 +13,10 @@ from datetime import date, timedelta
 from msgspec import Struct
 
 from interlock.resources.suggestions import MAX_TOLD, shortened
-from interlock.schedules.calendars import Calendar, NamedDays
-from interlock.schedules.day_sets import listed
-from interlock.schedules.flaws import Flaw
-from interlock.schedules.recurrences import Recurrence, days_of, work_of
+from interlock.resources.timing.calendars import Calendar, NamedDays
+from interlock.resources.timing.day_sets import listed
+from interlock.resources.timing.flaws import Flaw
+from interlock.resources.timing.recurrences import Recurrence, days_of, work_of
 
 #: How many days may be looked at for one file; its events after that are left out.
 MAX_DAYS = 500_000

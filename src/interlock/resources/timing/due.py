@@ -12,10 +12,10 @@ from datetime import UTC, date, datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
-from interlock.schedules.calendars import Calendar, closed_days, why_closed
-from interlock.schedules.ticks import OnGap, OnRepeat, Rule, Tick, first_of, last_of
-from interlock.schedules.walls import Line
-from interlock.schedules.zones import Zone
+from interlock.resources.timing.calendars import Calendar, closed_days, why_closed
+from interlock.resources.timing.ticks import OnGap, OnRepeat, Rule, Tick, first_of, last_of
+from interlock.resources.timing.walls import Line
+from interlock.resources.timing.zones import Zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (what a wall shows has no zone)

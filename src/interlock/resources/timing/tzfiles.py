@@ -13,7 +13,7 @@ from datetime import date
 from importlib.resources import files
 from typing import NamedTuple
 
-from interlock.schedules.months import DAY, FIRST_YEAR, LAST_YEAR, day_of
+from interlock.resources.timing.months import DAY, FIRST_YEAR, LAST_YEAR, day_of
 
 #: Before this moment nothing is looked for: early enough for every wall clock to show 1969.
 BEGIN = -2 * DAY
