@@ -25,11 +25,15 @@ from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task, stop_in_order
 from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
+from interlock.resources.calendar import Calendar
 from interlock.resources.cluster import Lease, Namespace
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
+from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.modes import Mode
+from interlock.schedules.reconciler import SchedulesReconciler
 from interlock.store.contract import Journal, Store
 
 logger = logging.getLogger("interlock.plane")
@@ -39,7 +43,7 @@ Connect = Callable[[int], Awaitable[Runtime]]
 #: Told of every change that the caches take in.
 Observer = Callable[[Change], None]
 
-_ROOMS_OF_OURS = ("admission", "execution")
+_ROOMS_OF_OURS = ("schedules", "admission", "execution")
 _ROOMS = (*_ROOMS_OF_OURS, "garbage")
 
 
@@ -76,6 +80,9 @@ class ControlPlane:
         self._mode = mode
         self._observers = tuple(observers)
         self.jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
+        self.configs: Cache[JobConfig] = Cache("JobConfig", INDEXES)
+        self.controlled: Cache[ControlledJob] = Cache("ControlledJob", INDEXES)
+        self.calendars: Cache[Calendar] = Cache("Calendar", INDEXES)
         self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids, **INDEXES})
         self.namespaces: Cache[Namespace] = Cache("Namespace", INDEXES)
         self.leases: Cache[Lease] = Cache("Lease", INDEXES)
@@ -94,6 +101,7 @@ class ControlPlane:
     @property
     def _caches(self) -> dict[str, Cache[Any]]:
         caches: tuple[Cache[Any], ...] = (self.jobs, self.locks)
+        caches += (self.configs, self.controlled, self.calendars)
         if self._collects:
             caches += (self.namespaces, self.leases)
         return {cache.kind: cache for cache in caches}
@@ -155,7 +163,13 @@ class ControlPlane:
         garbage = (Garbage(self._caches, proofs),) if self._collects else ()
         loop = Loop(
             reconcilers=(
-                AdmissionReconciler(self.jobs, self.locks, self._mode),
+                SchedulesReconciler(self.jobs, self.configs, self.controlled, self.calendars),
+                AdmissionReconciler(
+                    self.jobs,
+                    self.locks,
+                    self._mode,
+                    {"JobConfig": self.configs, "ControlledJob": self.controlled},
+                ),
                 ExecutionReconciler(self.jobs, reports, self._most_tasks, patience=self._patience),
                 *garbage,
             ),

@@ -42,6 +42,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.tasks import (
     KEPT_ENDED,
+    ExecutionReason,
     JobResult,
     ReportState,
     TaskId,
@@ -64,6 +65,8 @@ class World:
         self.room = room
         self.patience = patience
         self.now = T0
+        #: The version of the Job that was decided on.
+        self.read = job.version
         self.complete = True
         self.reports: dict[tuple[int, int], TaskReport] = {}
         self.told: dict[TaskId, datetime] = {}
@@ -84,6 +87,7 @@ class World:
             told=dict(self.told),
             patience=self.patience,
         )
+        self.read = self.job.version
         decision = decide(view, self.now)
         assert decision == decide(view, self.now)
         assert decision.wake_at is None or decision.wake_at > self.now
@@ -99,7 +103,7 @@ class World:
     def carry_out(self, action: Action) -> None:
         match action:
             case RecordExecution(job, execution):
-                assert job.version == self.job.version
+                assert job.version == self.read
                 self.write(status=with_execution(self.job, execution, self.now))
             case LaunchTask(_, task):
                 self.launch(task.index, task.attempt)
@@ -194,7 +198,10 @@ class World:
         return self._gone
 
     def is_released(self) -> bool:
-        return self.job.status.execution.result is JobResult.FINISHED_UNKNOWN
+        """Whether a person wrote tasks off; other tasks of the Job may still have to stop."""
+        execution = self.job.status.execution
+        is_going = execution.stopping_for is ExecutionReason.RELEASED
+        return is_going or execution.result is JobResult.FINISHED_UNKNOWN
 
     def check(self) -> None:
         execution = self.job.status.execution

@@ -147,7 +147,86 @@ BATCH_JOB = {
         }
     },
 }
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": GOOD["spec"] | {"killAt": None}}
+CONFIG: dict[str, Any] = {
+    "apiVersion": "interlock.dev/v1alpha1",
+    "kind": "JobConfig",
+    "metadata": {"name": "a"},
+    "spec": {
+        "template": TEMPLATE,
+        "schedules": [
+            {"cron": "H 2 * * MON-FRI", "timezone": "Europe/London", "exclude": ["holidays"]},
+            {"cron": ["@daily", "0 0 L * *"], "notBefore": "2026-01-05T12:00:00+01:00"},
+        ],
+        "concurrency": {"policy": "Forbid", "maxConcurrency": 2, "maxQueued": 3},
+        "catchUp": {"policy": "OnlyNewest", "atMost": 3, "notOlderThan": "6h"},
+        "options": [
+            {"name": "a", "type": "Bool", "default": True, "format": "YesNo"},
+            {"name": "b", "type": "String", "default": "x", "trimSpaces": True},
+            {"name": "c", "type": "Select", "values": ["x", "y"], "default": "y"},
+            {"name": "d", "type": "Multi", "values": ["x"], "default": ["x"], "delimiter": ";"},
+            {"name": "e", "type": "Date", "format": "YYYY-MM-DD"},
+        ],
+        "history": {"succeeded": 3},
+    },
+    "status": {
+        "state": "Executing",
+        "books": {
+            "scheduleHash": "x",
+            "expected": [{"name": "a", "uid": "u", "scheduledAt": "2026-01-05T12:00:00Z"}],
+        },
+        "skips": [{"at": "2026-01-05T12:00:00Z", "reason": "Calendar"}],
+    },
+}
+CONTROLLED: dict[str, Any] = {
+    "apiVersion": "interlock.dev/v1alpha1",
+    "kind": "ControlledJob",
+    "metadata": {"name": "a"},
+    "spec": {
+        "jobTemplate": TEMPLATE,
+        "timezone": {"name": "America/New_York", "offset": 60},
+        "events": [
+            {"action": "start", "schedule": {"timeOfDay": "09:00", "daysOfWeek": "FRI-MON"}},
+            {"action": "stop", "cron": "0 17 * * *", "only": ["days"]},
+        ],
+        "windows": [{"from": "09:00", "to": "17:30", "days": "MON-FRI"}],
+        "startBy": "1h",
+        "overrides": [
+            {
+                "action": "Extend",
+                "from": "2026-01-05T12:00:00Z",
+                "until": "2026-01-05T14:00:00+01:00",
+                "by": "ops",
+            }
+        ],
+    },
+    "status": {
+        "window": {"start": "2026-01-05T12:00:00Z", "outcome": "Finished"},
+        "isRunning": True,
+    },
+}
+CALENDAR: dict[str, Any] = {
+    "apiVersion": "interlock.dev/v1alpha1",
+    "kind": "Calendar",
+    "metadata": {"name": "a"},
+    "spec": {
+        "days": [{"day": "12-25", "name": "Christmas"}, {"day": "easter+1"}],
+        "icalendar": (
+            "BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART;VALUE=DATE:20260105\nEND:VEVENT\n"
+            "END:VCALENDAR\n"
+        ),
+    },
+}
+WHOLE = {
+    "process": GOOD,
+    "pod": POD_JOB,
+    "batchJob": BATCH_JOB,
+    "config": CONFIG,
+    "controlled": CONTROLLED,
+    "calendar": CALENDAR,
+}
 NEARLY_GOOD = st.one_of(nearly(GOOD), nearly(POD_JOB), nearly(BATCH_JOB))
+NEARLY_A_SCHEDULE = st.one_of(nearly(CONFIG), nearly(CONTROLLED), nearly(CALENDAR))
 
 
 def read(data: Any, validation: FieldValidation = FieldValidation.STRICT) -> Any:
@@ -198,7 +277,39 @@ def test_nearly_good_objects(data: Any, validation: FieldValidation) -> None:
             assert_stored_as_read(resource)
 
 
-@pytest.mark.parametrize("data", [GOOD, POD_JOB, BATCH_JOB], ids=["process", "pod", "batchJob"])
+@settings(STEADY, max_examples=300)
+@given(NEARLY_A_SCHEDULE, st.sampled_from(FieldValidation))
+def test_nearly_good_schedules(data: Any, validation: FieldValidation) -> None:
+    for given_as in (data, json.dumps(data).encode()):
+        resource = read(given_as, validation)
+        if resource is not None:
+            assert_stored_as_read(resource)
+
+
+#: Texts of the alphabets that times, days, lines and formats are written in.
+TIMES = st.one_of(
+    st.text("0123456789:*/,-?LWH#()@ MONFRIdaily.", max_size=24),
+    st.text("0123456789-. eastr+SATUNof1slTHY[]", max_size=24),
+    st.sampled_from(["H H H H H", "0 0 29 2 *", "24:00", "FRI-MON", "UTC+23:59", "easter-200"]),
+)
+TEXTS = [
+    (good, way)
+    for good in (CONFIG, CONTROLLED, CALENDAR)
+    for way in places(good)
+    if way[:1] == ("spec",) and isinstance(at_way(good, way), str)
+]
+
+
+@settings(STEADY, max_examples=300)
+@given(st.sampled_from(TEXTS), TIMES)
+def test_whatever_is_written_as_a_time(place: tuple[dict[str, Any], Any], text: str) -> None:
+    """A text that says when is read, or refused where it stands, and nothing else happens."""
+    resource = read(replaced(place[0], place[1], text))
+    if resource is not None:
+        assert_stored_as_read(resource)
+
+
+@pytest.mark.parametrize("data", WHOLE.values(), ids=WHOLE)
 def test_the_good_ones_are_good(data: dict[str, Any]) -> None:
     assert_stored_as_read(read_resource(data)[0])
 
@@ -214,19 +325,21 @@ def test_what_is_taken_can_be_ordered(data: Any) -> None:
 
 
 @STEADY
-@given(NEARLY_GOOD)
+@given(NEARLY_GOOD | NEARLY_A_SCHEDULE)
 def test_the_slow_reading_agrees_with_the_decoder(data: dict[str, Any]) -> None:
     """What the decoder takes has no problems, and what has no problems the decoder takes."""
-    if data.get("kind") != "Job":
+    kind = data.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
         return
-    reader = Reader("Job")
+    cls = KINDS[kind].type
+    reader = Reader(kind)
     made = reader.read(data)
     problems = [problem for problem in reader.problems.problems if "64 bits" not in problem.message]
     if not len(reader.problems):
-        from_builtins(made, Job)
+        from_builtins(made, cls)
     if (problems or len(reader.extras)) and not has_no_json(data):
         with pytest.raises((msgspec.MsgspecError, UnicodeError)):
-            encode(from_builtins(data, Job))
+            encode(from_builtins(data, cls))
 
 
 def has_no_json(data: Any) -> bool:

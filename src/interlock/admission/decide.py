@@ -45,6 +45,9 @@ from interlock.resources.metadata import Metadata
 from interlock.resources.modes import problems_for_mode
 from interlock.resources.transitions import has_ended, is_admitted
 
+#: A Job that is not in its schedule's books is written down as waiting for that after this time:
+#: it hardly ever takes as long, and a write less is a write less.
+BOOKS_EXPECTED_WITHIN = timedelta(seconds=5)
 #: A record that nobody holds or wants is removed after this time.
 IDLE_LOCK_KEPT = timedelta(minutes=10)
 
@@ -62,9 +65,15 @@ def decide_job(view: JobView, now: datetime) -> Decision:
     if refused is not None:
         return refused
     held_back = _held_back(job, now)
+    if not view.in_books:
+        return _wait_for_books(view, held_back, now)
     if held_back:
         return _wait(view, held_back)
     blocked = tuple(key for key in view.keys if not key.is_free)
+    full = next((key for key in blocked if key.is_full and not job.status.admission.sequence), None)
+    if full is not None:
+        message = f"{full.ahead} Jobs wait for lock {full.request.key} already"
+        return _refuse(job, RefusalReason.QUEUE_FULL, message, now)
     if any(key.is_taken and key.request.when_taken is WhenTaken.FORBID for key in blocked):
         taken = next(k for k in blocked if k.request.when_taken is WhenTaken.FORBID and k.is_taken)
         message = f"lock {taken.request.key} is taken, and the Job must not wait for it"
@@ -78,6 +87,14 @@ def decide_job(view: JobView, now: datetime) -> Decision:
     if not stands_in_line(job):
         return _wait(view, ())
     return Decision(wake_at=_deadline(job))
+
+
+def _wait_for_books(view: JobView, held_back: tuple[Wait, ...], now: datetime) -> Decision:
+    """Wait for the schedule to write the Job down; at first without a word."""
+    created = view.job.metadata.creation_timestamp or now
+    if not held_back and now < created + BOOKS_EXPECTED_WITHIN:
+        return Decision(wake_at=created + BOOKS_EXPECTED_WITHIN)
+    return _wait(view, (*held_back, Wait(reason=WaitReason.NOT_IN_BOOKS)))
 
 
 def stands_in_line(job: Job) -> bool:
@@ -204,6 +221,7 @@ def _waits_in_words(waits: tuple[Wait, ...]) -> str:
     words = {
         WaitReason.SUSPENDED: "is suspended",
         WaitReason.NOT_YET_DUE: "is not due yet",
+        WaitReason.NOT_IN_BOOKS: "is not in its schedule's books",
         WaitReason.LOCK_TAKEN: "waits for lock",
     }
     if not waits:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
+from typing import Any
 
+from interlock.admission.books import Bookkeeping, newly_expected
 from interlock.admission.decide import decide_job, decide_lock, stands_in_line
 from interlock.admission.lines import Lines, LockKey, place_of
 from interlock.admission.view import Candidate, JobView, KeyView, LockView
@@ -35,9 +37,17 @@ class AdmissionReconciler:
 
     room = "admission"
 
-    def __init__(self, jobs: Cache[Job], locks: Cache[Lock], mode: Mode = Mode.EMBEDDED) -> None:
+    def __init__(
+        self,
+        jobs: Cache[Job],
+        locks: Cache[Lock],
+        mode: Mode = Mode.EMBEDDED,
+        owners: Mapping[str, Cache[Any]] = {},
+    ) -> None:
+        """Take Jobs of `owners`, caches by kind, only as far as they are in their books."""
         self._jobs = jobs
         self._locks = locks
+        self._books = Bookkeeping(owners)
         self._mode = mode
         self._lines = Lines()
         #: The keys of locks, by the key of their record; a record is named by a digest.
@@ -54,7 +64,7 @@ class AdmissionReconciler:
             return tuple(self._job_changed(resource.key, _job(change.before), _job(change.after)))
         if isinstance(resource, Lock):
             return tuple(self._lock_changed(resource, change.after is None))
-        return ()
+        return tuple(self._written_down(change))
 
     def reported(self, report: TaskReport) -> Iterable[Key]:  # noqa: ARG002 (a contract's name)
         """What runs is no concern of this room."""
@@ -79,7 +89,7 @@ class AdmissionReconciler:
 
     def _job_changed(self, key: Key, before: Job | None, after: Job | None) -> Iterator[Key]:
         self._count(key, after)
-        moved = self._lines.update(key, after)
+        moved = self._lines.update(key, after if after and self._books.has(after) else None)
         is_open = after is not None and not is_admitted(after) and not has_ended(after)
         if is_open and (moved or _concerns(before, after)):
             yield key
@@ -88,6 +98,13 @@ class AdmissionReconciler:
             yield from self._lock_keys(after)
         if moved and after is not None and not is_admitted(after):
             yield from self._overtaken(after)
+
+    def _written_down(self, change: Change) -> Iterator[Key]:
+        """Take Jobs into their lines that their schedule has just written down."""
+        for key in newly_expected(change):
+            job = self._jobs.get(key)
+            if job is not None:
+                yield from self._job_changed(key, None, job)
 
     def _lock_changed(self, lock: Lock, is_gone: bool) -> Iterator[Key]:
         self._texts.setdefault(lock.key, lock.spec.key)
@@ -146,6 +163,7 @@ class AdmissionReconciler:
             keys=keys,
             has_stray_grant=self._has_stray_grant(job),
             rivals=tuple({rival.key: rival for rival in self._rivals(job, keys)}.values()),
+            in_books=self._books.has(job),
             mode=self._mode,
         )
 
@@ -165,10 +183,12 @@ class AdmissionReconciler:
     def _key_view(self, job: Job, request: LockRequest) -> KeyView:
         namespace = job.metadata.namespace
         kept = self._kept(self._locks.get(Key("Lock", namespace, lock_name(request.key))))
+        grant = _grant_of(job, kept)
         return KeyView(
             request=request,
             held=len(kept),
-            grant=_grant_of(job, kept),
+            grant=grant,
+            before=sum(holder.token < grant.token for holder in kept) if grant else 0,
             ahead=self._ahead(job, (namespace, request.key), kept),
         )
 

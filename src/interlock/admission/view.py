@@ -17,20 +17,34 @@ class KeyView(Struct, frozen=True, kw_only=True):
     held: int
     #: The Job's own grant of its present epoch.
     grant: Holder | None = None
+    #: Holders that were granted the lock before this Job was, if it was.
+    before: int = 0
     #: Jobs before it in the line that have no grant yet.
     ahead: int = 0
 
     @property
     def is_free(self) -> bool:
-        """Whether the Job could be granted the lock now, if it is not already."""
-        if self.grant is not None or self.request.when_taken is WhenTaken.ALLOW:
+        """Whether the Job could be granted the lock now, or has it on the terms it asks for now.
+
+        A grant was made on the terms of that time. Whoever asks for less room since then has to
+        give it back where more than that came before.
+        """
+        if self.request.when_taken is WhenTaken.ALLOW:
             return True
+        if self.grant is not None:
+            return self.before < self.request.limit
         return self.ahead == 0 and self.held < self.request.limit
 
     @property
     def is_taken(self) -> bool:
         """Whether those who hold the lock or come first leave no room."""
         return not self.is_free and self.held + self.ahead >= self.request.limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many Jobs wait before this one as it accepts when it joins."""
+        most = self.request.max_waiting
+        return most is not None and self.ahead >= most
 
 
 class JobView(Struct, frozen=True, kw_only=True):
@@ -42,6 +56,8 @@ class JobView(Struct, frozen=True, kw_only=True):
     has_stray_grant: bool = False
     #: Whom it has to replace: holders to be stopped, and older Jobs in its lines.
     rivals: tuple[Job, ...] = ()
+    #: Whether it needs no schedule's word, or has it: only a Job in the books may start.
+    in_books: bool = True
     #: What this installation can run.
     mode: Mode = Mode.EMBEDDED
 

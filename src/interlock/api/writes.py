@@ -28,7 +28,7 @@ from interlock.resources.errors import ConflictError, InvalidError, NotFoundErro
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import NAMESPACES
 from interlock.resources.metadata import GROUP, Resource
-from interlock.resources.modes import Mode, problems_for_mode
+from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.patches import json_patch, merge_patch
 from interlock.resources.validation import read_resource
 from interlock.store.contract import Selection, Store
@@ -121,15 +121,13 @@ class Writes:
             return await self._store.update_status(new, dry_run=dry_run)
         if problems := check_update(old, new):
             raise InvalidError(target.kind.name, target.name, problems)
-        if isinstance(old, Job) and isinstance(new, Job) and old.spec != new.spec:
+        if getattr(old, "spec", None) != getattr(new, "spec", None):
             self._check_mode(new)
         return await self._store.update(new, dry_run=dry_run)
 
     def _check_mode(self, resource: Resource) -> None:
-        """Refuse a Job that this installation cannot run."""
-        if not isinstance(resource, Job):
-            return
-        if problems := problems_for_mode(resource.spec, self._mode):
+        """Refuse a Job, or what makes Jobs, that this installation cannot run."""
+        if problems := problems_in_mode(resource, self._mode):
             raise InvalidError(resource.kind, resource.metadata.name, problems)
 
     async def delete(self, target: Target, request: Request) -> Answer:

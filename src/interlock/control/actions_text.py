@@ -9,14 +9,19 @@ from typing import assert_never
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
+    CreateJob,
     CreateLock,
     DeleteResource,
+    DropOverrides,
     DropOwner,
     ForgetTask,
     LaunchTask,
     RecordAdmission,
+    RecordControlledJob,
     RecordExecution,
+    RecordJobConfig,
     RemoveFinalizer,
+    ReviseJob,
     StopTask,
     WriteLock,
 )
@@ -35,6 +40,14 @@ def describe_action(action: Action) -> str:
             return _describe_admission(admission)
         case RecordExecution(_, execution):
             return _describe_execution(execution)
+        case CreateJob(job):
+            return f"create {job.key}"
+        case ReviseJob(job, spec, _):
+            return f"stop {job.key}" if spec.kill_at != job.spec.kill_at else f"revise {job.key}"
+        case RecordJobConfig(config, _) | RecordControlledJob(config, _):
+            return f"record {config.key}"
+        case DropOverrides(controlled, _):
+            return f"drop overrides of {controlled.key} that are over"
         case CreateLock(lock):
             return f"create lock {lock.spec.key}"
         case WriteLock(lock, status):

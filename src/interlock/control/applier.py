@@ -13,23 +13,29 @@ from interlock.control.forgetting import Forgetting
 from interlock.control.gate import Gate
 from interlock.control.gatherer import Gatherer
 from interlock.control.runtime import Runtime, RuntimeUnavailableError, TaskStop
+from interlock.control.troubles import Troubled, with_trouble
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
+    CreateJob,
     CreateLock,
     Decision,
     DeleteResource,
+    DropOverrides,
     DropOwner,
     ForgetTask,
     LaunchTask,
     RecordAdmission,
+    RecordControlledJob,
     RecordExecution,
+    RecordJobConfig,
     RemoveFinalizer,
+    ReviseJob,
     StopTask,
     WriteLock,
 )
 from interlock.resources.errors import UnavailableError
-from interlock.resources.job import Job, Trouble
+from interlock.resources.job import Trouble
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.tasks import TaskId, TaskOrder
 from interlock.resources.transitions import with_admission, with_execution
@@ -101,15 +107,13 @@ class Applier:
             at = end
         return applied
 
-    async def record_trouble(self, job: Job, trouble: Trouble | None) -> Job:
-        """Write down that a decision about a Job failed, or (None) that all is well again."""
+    async def record_trouble(self, resource: Troubled, trouble: Trouble | None) -> Resource:
+        """Write down that a decision failed, or (None) that all is well again."""
         self._gate.check()
-        return await self._store.update_status(
-            replace(job, status=replace(job.status, trouble=trouble))
-        )
+        return await self._store.update_status(with_trouble(resource, trouble))
 
     async def _carry_out(self, run: Sequence[Action], applied: Applied) -> None:
-        """Carry out one action, or several orders of one sort to the runtime."""
+        """Carry out one action, several orders of one sort, or several records of one Job."""
         match run[0]:
             case LaunchTask():
                 orders = [each.task for each in run if isinstance(each, LaunchTask)]
@@ -123,21 +127,43 @@ class Applier:
                 tasks = [each.task for each in run if isinstance(each, ForgetTask)]
                 self._forgetting.add(tasks)
                 applied.forgotten.extend(tasks)
+            case RecordAdmission() | RecordExecution():
+                await self._record(run, applied)
             case action:
                 await self._write(action, applied)
 
+    async def _record(self, run: Sequence[Action], applied: Applied) -> None:
+        """Make one write of all that rooms record of a Job."""
+        now, job = self._clock.now(), None
+        for action in run:
+            assert isinstance(action, RecordAdmission | RecordExecution)
+            job = job or _newest(action.job, applied)
+            if isinstance(action, RecordAdmission):
+                job = replace(job, status=with_admission(job, action.admission, now))
+            else:
+                job = replace(job, status=with_execution(job, action.execution, now))
+        assert job is not None
+        applied.keep(await self._store.update_status(job))
+
     async def _write(self, action: Action, applied: Applied) -> None:
         """Make the one write of an action."""
-        store, now = self._store, self._clock.now()
+        store = self._store
         match action:
-            case RecordAdmission(job, admission):
+            case CreateJob(job):
+                applied.keep(await store.create(job))
+            case ReviseJob(job, asked, notes):
                 job = _newest(job, applied)
-                status = with_admission(job, admission, now)
-                applied.keep(await store.update_status(replace(job, status=status)))
-            case RecordExecution(job, execution):
-                job = _newest(job, applied)
-                status = with_execution(job, execution, now)
-                applied.keep(await store.update_status(replace(job, status=status)))
+                noted = _with(job, annotations=job.metadata.annotations | notes)
+                applied.keep(await store.update(replace(noted, spec=asked)))
+            case RecordJobConfig(config, books):
+                config = _newest(config, applied)
+                applied.keep(await store.update_status(replace(config, status=books)))
+            case RecordControlledJob(controlled, told):
+                controlled = _newest(controlled, applied)
+                applied.keep(await store.update_status(replace(controlled, status=told)))
+            case DropOverrides(controlled, kept):
+                controlled = _newest(controlled, applied)
+                applied.keep(await store.update(replace(controlled, spec=kept)))
             case CreateLock(lock):
                 applied.keep(await store.create(lock))
             case WriteLock(lock, holding):
@@ -165,8 +191,8 @@ class Applier:
                     applied.stored[gone.key] = gone
                 else:
                     applied.lose(gone)
-            case LaunchTask() | StopTask() | ForgetTask():
-                raise AssertionError(f"{type(action).__name__} is an order to the runtime")
+            case RecordAdmission() | RecordExecution() | LaunchTask() | StopTask() | ForgetTask():
+                raise AssertionError(f"{type(action).__name__} is carried out elsewhere")
             case _:
                 assert_never(action)
 
@@ -185,13 +211,27 @@ class Applier:
 
 
 def _end_of_run(actions: Sequence[Action], at: int) -> int:
-    """Where the run of orders of one sort that begins at `at` ends; other actions stand alone."""
-    kind = type(actions[at])
-    end = at + 1
-    if kind in (LaunchTask, StopTask, ForgetTask):
-        while end < len(actions) and type(actions[end]) is kind:
-            end += 1
+    """Where the run that begins at `at` ends: orders of one sort, or records of one Job.
+
+    Other actions stand alone.
+    """
+    first, end = actions[at], at + 1
+    while end < len(actions) and _are_one(first, actions[end]):
+        end += 1
     return end
+
+
+def _are_one(first: Action, other: Action) -> bool:
+    match first:
+        case LaunchTask() | StopTask() | ForgetTask():
+            return type(other) is type(first)
+        case RecordAdmission() | RecordExecution():
+            return (
+                isinstance(other, RecordAdmission | RecordExecution)
+                and other.job.key == first.job.key
+            )
+        case _:
+            return False
 
 
 def _stop(action: StopTask) -> TaskStop:

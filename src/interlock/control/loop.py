@@ -12,6 +12,7 @@ from interlock.control.applier import Applied, Applier
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock
 from interlock.control.decision_log import log_decision
+from interlock.control.foresight import Ahead, Foresight, joined
 from interlock.control.gate import Gate
 from interlock.control.informer import drop_from, note_in
 from interlock.control.metrics import Metrics
@@ -20,7 +21,12 @@ from interlock.control.reconciler import Change, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import RuntimeUnavailableError
 from interlock.control.staleness import Staleness
-from interlock.control.troubles import is_trouble_only, trouble_after, trouble_to_clear
+from interlock.control.troubles import (
+    Troubled,
+    is_trouble_only,
+    trouble_after,
+    trouble_to_clear,
+)
 from interlock.resources.actions import Decision, ForgetTask
 from interlock.resources.errors import (
     AlreadyExistsError,
@@ -79,6 +85,7 @@ class Loop:
         self._journal = journal
         self._metrics = metrics
         self._stale = Staleness(caches)
+        self._foresight = Foresight(self._rooms, queue)
         self._events: asyncio.AbstractEventLoop | None = None
         self._pump_is_due = False
         #: Decisions being carried out, in the order they began.
@@ -209,9 +216,10 @@ class Loop:
             room.looks += 1
             room.look.observe(self._clock.monotonic() - began)
         if decision.actions:
-            self._begin(self._apply(item, decision, seen))
-        elif (job := trouble_to_clear(item, seen)) is not None:
-            self._begin(self._clear_trouble(item, decision, job))
+            ahead = self._foresight.of(decision, self._clock.now())
+            self._begin(self._apply(item, decision, seen, ahead))
+        elif (troubled := trouble_to_clear(item, seen)) is not None:
+            self._begin(self._clear_trouble(item, decision, troubled))
         else:
             self._finish(item, decision)
 
@@ -238,25 +246,36 @@ class Loop:
 
     # Carrying out.
 
-    async def _apply(self, item: Item, decision: Decision, seen: Resource | None) -> None:
+    async def _apply(
+        self, item: Item, decision: Decision, seen: Resource | None, ahead: Ahead | None
+    ) -> None:
         applied = Applied()
         began = self._clock.monotonic()
         failure: Exception | None = None
+        whole = decision if ahead is None else joined(decision, ahead.decision)
         try:
-            await self._applier.apply(decision, applied)
+            await self._applier.apply(whole, applied)
         except asyncio.CancelledError:
             self._note(applied)
             self._queue.retry(item)
+            if ahead is not None:
+                self._queue.retry(ahead.item)
             raise
         except Exception as error:
             failure = error
         self._note(applied)
         self._metrics.rooms[item.room].apply.observe(self._clock.monotonic() - began)
         self._record(item, decision, seen, failure)
+        if ahead is not None:
+            self._record(*ahead, seen, failure)
         if failure is not None:
+            if ahead is not None:
+                self._foresight.came_to_nothing(ahead.item)
             await self._fail(item, failure)
             return
         self._finish(item, decision)
+        if ahead is not None:
+            self._finish(*ahead)
         if self._down:
             self._reached(applied)
 
@@ -299,6 +318,8 @@ class Loop:
         actions = describe_actions(told)
         outcome = type(failure).__name__ if failure is not None else ""
         now = self._clock.now()
+        if failure is None and item.room == "schedules":
+            self._metrics.due.decided(told, now)
         kind, namespace, name = item.key
         if logger.isEnabledFor(logging.INFO):
             because = f" ({decision.reason})" if decision.reason else ""
@@ -366,15 +387,15 @@ class Loop:
         if trouble is not None:
             await self._write_trouble(*trouble)
 
-    async def _clear_trouble(self, item: Item, decision: Decision, job: Job) -> None:
-        await self._write_trouble(job, None)
+    async def _clear_trouble(self, item: Item, decision: Decision, troubled: Troubled) -> None:
+        await self._write_trouble(troubled, None)
         self._finish(item, decision)
 
-    async def _write_trouble(self, job: Job, trouble: Trouble | None) -> None:
+    async def _write_trouble(self, troubled: Troubled, trouble: Trouble | None) -> None:
         """Write it if that can be done; there is always another look to do it at."""
         applied = Applied()
         try:
-            applied.keep(await self._applier.record_trouble(job, trouble))
+            applied.keep(await self._applier.record_trouble(troubled, trouble))
         except Exception as error:
-            logger.warning("%s: its trouble could not be written: %s", job.key, error)
+            logger.warning("%s: its trouble could not be written: %s", troubled.key, error)
         self._note(applied)

@@ -97,6 +97,19 @@ class WorkQueue:
         self._in_work[item] = False
         return item
 
+    def join(self, item: Item) -> bool:
+        """Take a key into work beside another, whether it is ready or not.
+
+        Returns whether that was done: not while it is in work already or backs off.
+        """
+        if item in self._in_work or item in self._retries:
+            return False
+        if item in self._is_ready:
+            self._is_ready.remove(item)
+            self._ready.remove(item)
+        self._in_work[item] = False
+        return True
+
     def done(self, item: Item, wake_at: datetime | None = None) -> None:
         """A key was dealt with; it is looked at again at `wake_at` and at no earlier wish."""
         self._failures.pop(item, None)

@@ -1,15 +1,21 @@
-"""What `status.trouble` of a Job says after a look, and whom a change of it concerns."""
+"""What `status.trouble` says after a look, and whom a change of it concerns."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import assert_never
 
 from msgspec.structs import replace
 
 from interlock.control.queue import Item
 from interlock.control.reconciler import Change
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job, Trouble
+from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Resource
+
+#: The kinds that tell of trouble.
+Troubled = Job | JobConfig | ControlledJob
 
 #: A message is cut here: it may quote anything.
 _LONGEST = 1000
@@ -17,12 +23,12 @@ _LONGEST = 1000
 
 def trouble_after(
     item: Item, seen: Resource | None, error: Exception, now: datetime
-) -> tuple[Job, Trouble] | None:
-    """The trouble to write on the Job an item is about; None when there is nothing to write.
+) -> tuple[Troubled, Trouble] | None:
+    """The trouble to write on what an item is about; None when there is nothing to write.
 
     The trouble of another room stays: two rooms that fail must not take turns overwriting.
     """
-    if not isinstance(seen, Job):
+    if not isinstance(seen, Troubled):
         return None
     held = seen.status.trouble
     message = f"{type(error).__name__}: {error}"[:_LONGEST]
@@ -32,9 +38,9 @@ def trouble_after(
     return seen, Trouble(room=item.room, message=message, since=since)
 
 
-def trouble_to_clear(item: Item, seen: Resource | None) -> Job | None:
-    """The Job whose trouble is over, now that the same room has looked and found nothing to do."""
-    if not isinstance(seen, Job):
+def trouble_to_clear(item: Item, seen: Resource | None) -> Troubled | None:
+    """What has its trouble over, now that the same room has looked and found nothing to do."""
+    if not isinstance(seen, Troubled):
         return None
     held = seen.status.trouble
     return seen if held is not None and held.room == item.room else None
@@ -43,10 +49,22 @@ def trouble_to_clear(item: Item, seen: Resource | None) -> Job | None:
 def is_trouble_only(change: Change) -> bool:
     """Whether nothing but the trouble changed: woken by that, a failure would feed itself."""
     before, after = change.before, change.after
-    if not isinstance(before, Job) or not isinstance(after, Job):
+    if not isinstance(before, Troubled) or not isinstance(after, Troubled):
         return False
     if before.status.trouble == after.status.trouble:
         return False
     metadata = replace(before.metadata, resource_version=after.metadata.resource_version)
-    status = replace(before.status, trouble=after.status.trouble)
-    return replace(before, metadata=metadata, status=status) == after
+    return replace(with_trouble(before, after.status.trouble), metadata=metadata) == after
+
+
+def with_trouble(resource: Troubled, trouble: Trouble | None) -> Troubled:
+    """A resource that tells of this trouble, or (None) of none."""
+    match resource:
+        case Job():
+            return replace(resource, status=replace(resource.status, trouble=trouble))
+        case JobConfig():
+            return replace(resource, status=replace(resource.status, trouble=trouble))
+        case ControlledJob():
+            return replace(resource, status=replace(resource.status, trouble=trouble))
+        case _:
+            assert_never(resource)

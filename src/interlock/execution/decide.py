@@ -225,17 +225,21 @@ def _launch(
             return Plan(Decision(wake_at=next_look(view, job, execution, now)), 0, chosen.starved)
         decision = compose(view, job, folded, execution, halted, (), now)
         return Plan(decision, len(execution.active), chosen.starved)
-    if JOB_FINALIZER not in job.metadata.finalizers:
-        add = AddFinalizer(job, JOB_FINALIZER)
-        held = Decision((add,), None, "hold the object until its tasks are gone")
-        return Plan(held, len(job.status.execution.active), chosen.starved)
     try:
         launches = tuple(LaunchTask(job, order_of(job, *attempt)) for attempt in chosen.attempts)
     except UnknownVariableError as error:
         return _give_up(view, job, folded, execution, halted, str(error), now)
     execution = with_attempts(job, execution, chosen.attempts, now)
     decision = compose(view, job, folded, execution, halted, launches, now)
-    return Plan(decision, len(execution.active), chosen.starved)
+    return Plan(_held(job, decision), len(execution.active), chosen.starved)
+
+
+def _held(job: Job, decision: Decision) -> Decision:
+    """Hold the object until its tasks are gone, before there is any."""
+    if JOB_FINALIZER in job.metadata.finalizers:
+        return decision
+    actions = (AddFinalizer(job, JOB_FINALIZER), *decision.actions)
+    return Decision(actions, decision.wake_at, decision.reason)
 
 
 def _without_process(execution: ExecutionStatus, total: int, now: datetime) -> ExecutionStatus:

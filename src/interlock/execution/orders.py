@@ -12,6 +12,7 @@ from interlock.resources.free_form import Walk, with_texts
 from interlock.resources.job import Job
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import ProcessSpec
+from interlock.resources.schedule import scheduled_at, written_moment
 from interlock.resources.tasks import TaskOrder, task_name
 from interlock.resources.variables import context_of, substitute
 
@@ -109,6 +110,9 @@ def _own_variables(job: Job, index: int, attempt: int, name: str) -> dict[str, s
         "INTERLOCK_TASK_INDEX": str(index),
         "INTERLOCK_ATTEMPT": str(attempt),
     }
+    due = scheduled_at(job)
+    if due is not None:
+        variables["INTERLOCK_SCHEDULED_AT"] = written_moment(due)
     grants = job.status.admission.grants
     if grants:
         fences = {grant.key: grant.token for grant in grants}

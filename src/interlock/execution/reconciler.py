@@ -12,7 +12,7 @@ from interlock.execution.decide import Plan, plan
 from interlock.execution.room import Room, rank_of
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
-from interlock.resources.admission import AdmissionPhase
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import RELEASE_ANNOTATION, Job
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import TaskId, TaskReport
@@ -74,6 +74,8 @@ class ExecutionReconciler:
         self._strays: dict[Key, dict[str, None]] = {}
         #: When this process told the runtime to stop an attempt, by Job.
         self._told: dict[Key, dict[TaskId, datetime]] = {}
+        #: Admissions that were decided on before they were stored.
+        self._foreseen: dict[Key, AdmissionStatus] = {}
         #: Jobs whose end is being written, and what the runtime forgets after that.
         self._ending: dict[Key, tuple[TaskId, ...]] = {}
 
@@ -93,7 +95,8 @@ class ExecutionReconciler:
         self._room.hold(key, _active(after))
         if before is not None and (after is None or after.metadata.uid != before.metadata.uid):
             self._note_stray(key, before.metadata.uid)
-        if _concerns(before, after) or self._is_left_behind(key, before, after):
+        foreseen = self._foreseen.pop(key, None)
+        if _concerns(before, after, foreseen) or self._is_left_behind(key, before, after):
             # It looks in any case, and joins the line again if it must.
             self._room.leave(key)
             if key in self._strays or (after is not None and not _waits(after)):
@@ -121,11 +124,22 @@ class ExecutionReconciler:
 
     def look(self, key: Key, now: datetime) -> Decision:
         """Decide about a Job, or about what is left of one."""
-        self._count_once()
         job = self._jobs.get(key)
         if job is None and self._jobs.version == 0:
             # Jobs were not listed yet: what looks like a stray may well be a Job's task.
             return Decision(wake_at=now + _UNTIL_LISTED)
+        self._foreseen.pop(key, None)
+        return self._decide(key, job, now)
+
+    def foresee(self, job: Job, now: datetime) -> Decision:
+        """Decide about a Job that is about to be let in: its start is stored with that."""
+        found = self._decide(job.key, job, now)
+        if found.actions:
+            self._foreseen[job.key] = job.status.admission
+        return found
+
+    def _decide(self, key: Key, job: Job | None, now: datetime) -> Decision:
+        self._count_once()
         self._room.leave(key)
         self._room.hold(key, _active(job))
         found = plan(self._view_of(key, job), now)
@@ -197,8 +211,10 @@ def _active(job: Job | None) -> int:
     return len(job.status.execution.active) if job is not None else 0
 
 
-def _concerns(before: Job | None, after: Job | None) -> bool:
-    """Whether a change is anything but this room's own progress.
+def _concerns(
+    before: Job | None, after: Job | None, foreseen: AdmissionStatus | None = None
+) -> bool:
+    """Whether a change is anything but this room's own progress, or what it has foreseen.
 
     A decision says itself when to look again after it was carried out, so its own writes need
     no further look.
@@ -212,5 +228,8 @@ def _concerns(before: Job | None, after: Job | None) -> bool:
         or new.deletion_timestamp != old.deletion_timestamp
         or new.finalizers != old.finalizers
         or new.annotations.get(RELEASE_ANNOTATION) != old.annotations.get(RELEASE_ANNOTATION)
-        or after.status.admission is not before.status.admission
+        or (
+            after.status.admission is not before.status.admission
+            and after.status.admission != foreseen
+        )
     )

@@ -21,6 +21,30 @@ _PATHS: dict[str, dict[str, tuple[str, str]]] = {
         "Exit": (".status.execution.ended[-1:].exitCode", ""),
         "Title": (".spec.title", ""),
     },
+    "JobConfig": {
+        "State": (".status.state", ""),
+        "Active": (".status.active", ""),
+        "Queued": (".status.queued", ""),
+        "Last schedule": (".status.lastScheduled", ""),
+        "Next schedule": (".status.nextSchedule", ""),
+        "Cron": (".spec.schedules[0].cron", "When its first schedule is due."),
+        "Timezone": (".spec.schedules[0].timezone", "Whose clock tells its first schedule."),
+        "Last success": (".status.lastSuccess", ""),
+        "Last failure": (".status.lastFailure", ""),
+        "Skipped": (".status.skipped", ""),
+    },
+    "ControlledJob": {
+        "Running": (".status.isRunning", ""),
+        "Should be running": (".status.shouldBeRunning", ""),
+        "Suspended": (".status.isSuspended", ""),
+        "Next start": (".status.nextStart", ""),
+        "Next stop": (".status.nextStop", ""),
+        "Last scheduled start": (".status.lastScheduledStartTime", ""),
+        "Timezone": (".spec.timezone.name", ""),
+        "Overrides": (".spec.overrides[0].action", "The first exception to the plan."),
+        "Job": (".status.active[0].name", "The Job that runs."),
+    },
+    "Calendar": {"Days": (".spec.days[0].day", "The first of its days.")},
     "Lock": {
         "Key": (".spec.key", ""),
         "Holders": (".status.holders[0].job", "The first Job that holds the lock."),
@@ -31,6 +55,8 @@ _PATHS: dict[str, dict[str, tuple[str, str]]] = {
 #: Fields by which an API server can select, beside the name.
 _SELECTABLE = {
     "Job": (".status.phase", ".status.admission.phase", ".spec.suspend"),
+    "JobConfig": (".status.state", ".spec.suspend"),
+    "ControlledJob": (".status.isRunning", ".status.shouldBeRunning", ".spec.suspend"),
     "Lock": (".spec.key",),
 }
 
@@ -68,6 +94,7 @@ def _names(kind: Kind) -> Manifest:
 
 
 def _version(kind: Kind) -> Manifest:
+    selectable = [{"jsonPath": path} for path in _SELECTABLE.get(kind.name, ())]
     return {
         "name": kind.version,
         "served": True,
@@ -78,7 +105,7 @@ def _version(kind: Kind) -> Manifest:
             for column in columns_of(kind.name)
             if column.name != "Name"  # every list has it
         ],
-        "selectableFields": [{"jsonPath": path} for path in _SELECTABLE[kind.name]],
+        **({"selectableFields": selectable} if selectable else {}),
         "schema": {"openAPIV3Schema": schema_of(kind.name)},
     }
 

@@ -12,8 +12,10 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
+from interlock.resources.controlled_job import ControlledJobSpec
 from interlock.resources.free_form import is_deeper
 from interlock.resources.job import JobSpec
+from interlock.resources.job_config import JobConfigSpec
 
 #: Far beyond what a Job may have, far below what we can carry.
 MAX_DEPTH = 200
@@ -25,16 +27,28 @@ _SIGNS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _T = TypeVar("_T")
 
 
-def bounded(spec: JobSpec) -> JobSpec:
+#: The specs that hold data which is not ours, however deep.
+BOUNDED = (JobSpec, JobConfigSpec, ControlledJobSpec)
+_S = TypeVar("_S", JobSpec, JobConfigSpec, ControlledJobSpec)
+
+
+def bounded(spec: _S) -> _S:
     """The same spec.
 
     Raises:
         msgspec.ValidationError: It is deeper than we can carry.
     """
-    for template in (spec.pod, spec.batch_job):
+    work = _work_of(spec)
+    for template in (work.pod, work.batch_job):
         if template is not None and is_deeper(template.spec, MAX_DEPTH):
             raise msgspec.ValidationError(_TOO_DEEP)
     return spec
+
+
+def _work_of(spec: JobSpec | JobConfigSpec | ControlledJobSpec) -> JobSpec:
+    if isinstance(spec, JobSpec):
+        return spec
+    return (spec.template if isinstance(spec, JobConfigSpec) else spec.job_template).spec
 
 
 def decode_any(decoder: msgspec.json.Decoder[_T], data: bytes | Raw) -> _T:

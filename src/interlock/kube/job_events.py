@@ -58,6 +58,8 @@ def _wait(wait: Wait, job: Job) -> str:
             return f"suspended ({why})" if why else "suspended"
         case WaitReason.NOT_YET_DUE:
             return f"not before {wait.until.isoformat() if wait.until else 'later'}"
+        case WaitReason.NOT_IN_BOOKS:
+            return "its schedule has not written it down yet"
         case WaitReason.LOCK_TAKEN:
             return f"lock {wait.key} is taken"
         case _:

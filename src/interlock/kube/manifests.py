@@ -9,6 +9,7 @@ from typing import Any
 from interlock.kube.definitions import definitions
 from interlock.kube.deployment import deployment, monitor
 from interlock.kube.installation import Installation, Manifest
+from interlock.kube.policy import policy
 from interlock.kube.rbac import rbac
 from interlock.kube.webhook.configuration import webhook
 
@@ -18,6 +19,7 @@ _MAKERS: dict[str, Callable[[Installation], list[Manifest]]] = {
     "rbac": rbac,
     "controller": deployment,
     "webhook": webhook,
+    "policy": policy,
     "monitor": monitor,
 }
 PARTS = tuple(_MAKERS)
@@ -28,7 +30,7 @@ def usual_parts(install: Installation) -> tuple[str, ...]:
 
     A webhook belongs to the whole cluster, so it is no part of what is for one namespace: there
     the admission room refuses what the webhook would have, in the same words. Prometheus' kinds
-    may not be there.
+    may not be there, and the kind of the policy is not in older clusters.
     """
     return ("crds", "rbac", "controller", *(("webhook",) if install.everywhere else ()))
 

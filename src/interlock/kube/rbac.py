@@ -18,6 +18,9 @@ from interlock.resources.metadata import GROUP
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-{}"
 _READ = ("get", "list", "watch")
 _WRITE = ("update", "patch")
+#: What says when Jobs run, and the things that own others.
+_SCHEDULES = ("jobconfigs", "controlledjobs", "calendars")
+_OWNERS = ("jobs/finalizers", "jobconfigs/finalizers", "controlledjobs/finalizers")
 
 
 def rbac(install: Installation) -> list[Manifest]:
@@ -43,11 +46,13 @@ def _controller_rules(install: Installation) -> list[Manifest]:
     """What the controller does to resources; events go to both groups that clients use."""
     runs = (*_READ, "create", "patch", "delete")
     return [
-        # People may create Jobs through the controller's own API, if they may do so at all.
+        # People may write all of these through the controller's own API, if they may at all.
         rule(GROUP, ("jobs",), (*_READ, "create", *_WRITE, "delete")),
         rule(GROUP, ("jobs/status",), ("get", *_WRITE)),
-        # Whoever names a Job as an owner that must wait for its pods needs this.
-        rule(GROUP, ("jobs/finalizers",), ("update",)),
+        rule(GROUP, _SCHEDULES, (*_READ, "create", *_WRITE, "delete")),
+        rule(GROUP, ("jobconfigs/status", "controlledjobs/status"), ("get", *_WRITE)),
+        # Whoever names one as an owner that must wait for its pods, or its Jobs, needs this.
+        rule(GROUP, _OWNERS, ("update",)),
         rule(GROUP, ("locks",), (*_READ, "create", *_WRITE, "delete")),
         rule(GROUP, ("locks/status",), ("get", *_WRITE)),
         rule("", ("pods",), runs),
@@ -101,11 +106,12 @@ def _people(install: Installation) -> list[Manifest]:
     """Roles for people. Locks are read only: the system alone writes them."""
     view = [
         rule(GROUP, ("jobs", "jobs/status", "locks", "locks/status"), _READ),
+        rule(GROUP, (*_SCHEDULES, "jobconfigs/status", "controlledjobs/status"), _READ),
         # Why nothing moves may be that nobody leads.
         rule("coordination.k8s.io", ("leases",), ("get",), (LEASE.name,)),
     ]
     changes = ("create", *_WRITE, "delete", "deletecollection")
-    edit = [rule(GROUP, ("jobs",), changes), *view]
+    edit = [rule(GROUP, ("jobs", *_SCHEDULES), changes), *view]
     made = []
     for name, rules, parts in (("viewer", view, ("view",)), ("editor", edit, ("edit", "admin"))):
         one = _placed(install, name, rules)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.kube.pod_rules import BATCH_JOB_SPEC, METADATA, POD_SPEC
-from interlock.resources.checks import (
+from interlock.resources.job_checks import (
     MAX_LINE,
     MAX_LOCK_LIMIT,
     MAX_LOCKS,
@@ -33,14 +33,14 @@ _LONGEST = MAX_ARGUMENT_BYTES
 MAX_NAMES = 1_000
 _MAX_CODES = 1_000
 
-_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _LOCK_KEY = "[A-Za-z0-9._/:-]{1,253}"
 _ACCOUNT = r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,254}\$?"
 _QUANTITY = (
     r"(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3}|[KMGTPE]i|[kMGTPE])?"
 )
 _NO_NUL = r"^[^\x00]*$"
-_ONE_LINE = r"^(?: |[^\pC\pZ])*$"
+ONE_LINE = r"^(?: |[^\pC\pZ])*$"
 
 _PART = "[0-9]+(?:[.][0-9]+)?"
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
@@ -91,9 +91,9 @@ MOMENT: Schema = {
 _WORD: Schema = {"maxLength": _LONGEST, "pattern": _NO_NUL}
 _PATH: Schema = _WORD | {"minLength": 1}
 _CHOICE: Schema = _WORD | {"minLength": 1}
-_POSITIVE: Schema = {VALIDATIONS: [rule(f"{_MILLISECONDS} > 0.5", "expected more than 0s")]}
+POSITIVE: Schema = {VALIDATIONS: [rule(f"{_MILLISECONDS} > 0.5", "expected more than 0s")]}
 _EXIT_CODE: Schema = {"minimum": 0, "maximum": 255}
-_SET = {"x-kubernetes-list-type": "set"}
+SET = {"x-kubernetes-list-type": "set"}
 
 
 def _names(pattern: str, message: str) -> Schema:
@@ -111,9 +111,9 @@ def _one_of(*fields: str) -> Schema:
     return {VALIDATIONS: [rule(count, f"expected exactly one of {named}")]}
 
 
-def _name(longest: int) -> Schema:
+def names_up_to(longest: int) -> Schema:
     """The metadata of a kind: an API server lets a definition speak of names only."""
-    name = {"type": "string", "maxLength": longest, "pattern": whole(_LABEL)}
+    name = {"type": "string", "maxLength": longest, "pattern": whole(LABEL)}
     name["description"] = f"At most {longest} characters: {LABEL_RULE}."
     return {"properties": {"name": name}}
 
@@ -165,7 +165,7 @@ _PROCESS: dict[str, Schema] = {
 _PARALLELISM: dict[str, Schema] = {
     "": _one_of("count", "keys", "matrix"),
     "count": {"minimum": 1, "maximum": MAX_TASKS},
-    "keys": {"minItems": 1, "maxItems": MAX_TASKS} | _SET,
+    "keys": {"minItems": 1, "maxItems": MAX_TASKS} | SET,
     "keys[]": _CHOICE,
     "matrix": {
         "minProperties": 1,
@@ -178,7 +178,7 @@ _PARALLELISM: dict[str, Schema] = {
             rule(_COMBINATIONS, f"expected at most {MAX_TASKS} combinations"),
         ],
     },
-    "matrix{}": {"minItems": 1, "maxItems": MAX_TASKS} | _SET,
+    "matrix{}": {"minItems": 1, "maxItems": MAX_TASKS} | SET,
     "matrix{}[]": _CHOICE,
     "atOnce": {"minimum": 1, "maximum": MAX_TASKS},
 }
@@ -218,12 +218,12 @@ _JOB_SPEC: dict[str, Schema] = {
             ),
         ]
     },
-    "taskTimeout": _POSITIVE,
-    "timeout": _POSITIVE,
-    "forceDeleteAfter": _POSITIVE,
+    "taskTimeout": POSITIVE,
+    "timeout": POSITIVE,
+    "forceDeleteAfter": POSITIVE,
     "priority": {"minimum": -(1 << 31), "maximum": (1 << 31) - 1},
-    "title": {"maxLength": MAX_LINE, "pattern": _ONE_LINE},
-    "suspendReason": {"maxLength": MAX_LINE, "pattern": _ONE_LINE},
+    "title": {"maxLength": MAX_LINE, "pattern": ONE_LINE},
+    "suspendReason": {"maxLength": MAX_LINE, "pattern": ONE_LINE},
     "locks": {
         "maxItems": MAX_LOCKS,
         "x-kubernetes-list-type": "map",
@@ -231,6 +231,7 @@ _JOB_SPEC: dict[str, Schema] = {
     },
     "locks[].key": {"maxLength": 253, "pattern": whole(_LOCK_KEY)},
     "locks[].limit": {"minimum": 1, "maximum": MAX_LOCK_LIMIT},
+    "locks[].maxWaiting": {"minimum": 0, "maximum": MAX_LOCK_LIMIT},
     "args": _names("[A-Za-z0-9_.-]{1,253}", "bad name: expected letters, digits, '_', '.' and '-'"),
     "args{}": _WORD,
     "substitutions": _names(
@@ -241,29 +242,35 @@ _JOB_SPEC: dict[str, Schema] = {
 }
 
 
-def _below(path: str, fields: dict[str, Schema]) -> dict[str, Schema]:
+def below(path: str, fields: dict[str, Schema]) -> dict[str, Schema]:
+    """The same rules for fields that are below a path."""
     return {f"{path}.{field}" if field else path: told for field, told in fields.items()}
 
 
-#: What is demanded of each field, by kind and path.
-RULES: dict[str, dict[str, Schema]] = {
+#: What is demanded of the spec of a Job, by the path below it.
+JOB_SPEC: dict[str, Schema] = {
+    **_JOB_SPEC,
+    **below("process", _PROCESS),
+    "pod.spec": POD_SPEC,
+    **below("pod", METADATA),
+    "batchJob.spec": BATCH_JOB_SPEC,
+    **below("batchJob", METADATA),
+    **below("parallelism", _PARALLELISM),
+    **below("retries", _RETRIES),
+}
+CONDITIONS: Schema = {
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+}
+#: What is demanded of each field of a Job and a Lock, by kind and path.
+JOB_RULES: dict[str, dict[str, Schema]] = {
     "Job": {
-        "metadata": _name(MAX_JOB_NAME),
-        **_below("spec", _JOB_SPEC),
-        **_below("spec.process", _PROCESS),
-        "spec.pod.spec": POD_SPEC,
-        **_below("spec.pod", METADATA),
-        "spec.batchJob.spec": BATCH_JOB_SPEC,
-        **_below("spec.batchJob", METADATA),
-        **_below("spec.parallelism", _PARALLELISM),
-        **_below("spec.retries", _RETRIES),
-        "status.conditions": {
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+        "metadata": names_up_to(MAX_JOB_NAME),
+        **below("spec", JOB_SPEC),
+        "status.conditions": CONDITIONS,
     },
     "Lock": {
-        "metadata": _name(MAX_LABEL),
+        "metadata": names_up_to(MAX_LABEL),
         "spec.key": {
             "maxLength": 253,
             "pattern": whole(_LOCK_KEY),

@@ -13,7 +13,8 @@ from functools import cache
 from msgspec import inspect as shape
 
 from interlock.kube.freezing import job_change
-from interlock.kube.rules import DURATION, DURATION_RULES, MOMENT, RULES, VALIDATIONS, Schema
+from interlock.kube.rules import DURATION, DURATION_RULES, MOMENT, VALIDATIONS, Schema
+from interlock.kube.schedule_rules import RULES
 from interlock.resources.durations import Duration
 from interlock.resources.job import JobStatus
 from interlock.resources.kinds import KINDS
@@ -31,7 +32,9 @@ def schema_of(kind: str) -> Schema:
     rules, missing = RULES[kind], _MISSING.get(kind, {})
     properties = dict(made["properties"])
     properties["metadata"] = properties["metadata"] | rules["metadata"]
-    for part in ("spec", "status"):
+    if not KINDS[kind].has_status:
+        del properties["status"]
+    for part in properties.keys() & {"spec", "status"}:
         field = fields_of(KINDS[kind].type)[part]
         properties[part] = _refined(properties[part], field.type, part, rules)
         if part in missing:

@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator, Sequence
 
 from interlock.kube.undecodable import Undecodables
 from interlock.kube.wire import Happening, Undecodable
+from interlock.resources.calendar import CalendarSpec
+from interlock.resources.controlled_job import ControlledJobSpec
 from interlock.resources.job import JobSpec
+from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import LockSpec
 from interlock.resources.metadata import Key, Metadata, Resource
+from interlock.resources.schedule import JobTemplate
 from interlock.store.contract import Event, EventType, Selection
 from interlock.store.rules import with_version
 from interlock.store.selectors import Matcher, matcher_for
@@ -104,6 +108,17 @@ def _bookmark(version: int) -> Event:
     return Event(EventType.BOOKMARK, None, version)
 
 
+_TEMPLATE = JobTemplate(spec=JobSpec())
+#: A spec for each kind that must have one.
+_SPECS: dict[str, object] = {
+    "Job": JobSpec(),
+    "JobConfig": JobConfigSpec(template=_TEMPLATE),
+    "ControlledJob": ControlledJobSpec(job_template=_TEMPLATE),
+    "Calendar": CalendarSpec(),
+    "Lock": LockSpec(key=""),
+}
+
+
 def stand_in(bad: Undecodable) -> Resource:
     """Something with the name of an object that cannot be read, to tell that it is gone."""
     metadata = Metadata(
@@ -112,8 +127,7 @@ def stand_in(bad: Undecodable) -> Resource:
         uid=bad.uid,
         resource_version=str(bad.version),
     )
-    specs: dict[str, object] = {"Job": JobSpec(), "Lock": LockSpec(key="")}
     made = KINDS[bad.key.kind].type
-    if bad.key.kind in specs:
-        return made(metadata=metadata, spec=specs[bad.key.kind])  # type: ignore[call-arg]
+    if bad.key.kind in _SPECS:
+        return made(metadata=metadata, spec=_SPECS[bad.key.kind])  # type: ignore[call-arg]
     return made(metadata=metadata)

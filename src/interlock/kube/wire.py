@@ -15,9 +15,8 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from interlock.kube.depth import bounded, decode_any
+from interlock.kube.depth import BOUNDED, bounded, decode_any
 from interlock.resources.codec import decoder_for
-from interlock.resources.job import JobSpec
 from interlock.resources.kinds import KINDS, Kind
 from interlock.resources.metadata import GROUP, Key, Metadata, Moment, OwnerReference, Resource
 
@@ -142,7 +141,7 @@ def _half(kind: Kind, name: str) -> tuple[Any, Any, Callable[[Any], Any]]:
     (field,) = (field for field in fields(kind.type) if field.name == name)
     strict: Any = field.type
     default = field.default
-    if strict is JobSpec:
+    if strict in BOUNDED:
         return strict, default, bounded
     if kind.group == GROUP:
         return strict, default, lambda value: value

@@ -8,7 +8,9 @@ from typing import dataclass_transform
 from msgspec import Struct
 
 from interlock.resources.admission import AdmissionStatus
-from interlock.resources.job import Job
+from interlock.resources.controlled_job import ControlledJob, ControlledJobSpec, ControlledJobStatus
+from interlock.resources.job import Job, JobSpec
+from interlock.resources.job_config import JobConfig, JobConfigStatus
 from interlock.resources.lock import Lock, LockStatus
 from interlock.resources.metadata import Resource
 from interlock.resources.tasks import ExecutionStatus, TaskId, TaskOrder
@@ -31,6 +33,42 @@ class RecordExecution(Order):
 
     job: Job
     execution: ExecutionStatus
+
+
+class CreateJob(Order):
+    """Make a Job of a template. It does not start before it is in its owner's books."""
+
+    job: Job
+
+
+class ReviseJob(Order):
+    """Change what a Job of ours is asked to do, and note why."""
+
+    job: Job
+    spec: JobSpec
+    #: Annotations to be set beside those it has.
+    annotations: dict[str, str] = {}
+
+
+class RecordJobConfig(Order):
+    """Write the status of a JobConfig."""
+
+    config: JobConfig
+    status: JobConfigStatus
+
+
+class RecordControlledJob(Order):
+    """Write the status of a ControlledJob."""
+
+    controlled: ControlledJob
+    status: ControlledJobStatus
+
+
+class DropOverrides(Order):
+    """Take overrides that are over off a ControlledJob."""
+
+    controlled: ControlledJob
+    spec: ControlledJobSpec
 
 
 class CreateLock(Order):
@@ -100,6 +138,11 @@ class DeleteResource(Order):
 Action = (
     RecordAdmission
     | RecordExecution
+    | CreateJob
+    | ReviseJob
+    | RecordJobConfig
+    | RecordControlledJob
+    | DropOverrides
     | CreateLock
     | WriteLock
     | LaunchTask

@@ -25,6 +25,8 @@ class WaitReason(StrEnum):
     SUSPENDED = "Suspended"
     #: spec.startAfter has not come.
     NOT_YET_DUE = "NotYetDue"
+    #: Its schedule has not written it down yet: only a Job in its owner's books may start.
+    NOT_IN_BOOKS = "NotInBooks"
     #: A lock it needs has no room, or others are before it in the line.
     LOCK_TAKEN = "LockTaken"
 
@@ -36,6 +38,8 @@ class RefusalReason(StrEnum):
     INVALID = "Invalid"
     #: A lock with whenTaken: Forbid was taken.
     LOCK_FORBIDDEN = "LockForbidden"
+    #: As many Jobs as `maxWaiting` says were in the line before it.
+    QUEUE_FULL = "QueueFull"
     #: spec.startBy passed while it waited.
     START_DEADLINE_PASSED = "StartDeadlinePassed"
     #: It was told to stop before it started.

@@ -6,57 +6,39 @@ that is not given is not looked at.
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
-from math import prod
-
+from interlock.resources.calendar import Calendar
+from interlock.resources.calendar_checks import check_calendar
 from interlock.resources.cluster import Lease
-from interlock.resources.durations import Duration
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import Problem
-from interlock.resources.job import (
-    JOB_FINALIZER,
-    Job,
-    JobSpec,
-    LockRequest,
-    Parallelism,
-    Retries,
-)
+from interlock.resources.job import JOB_FINALIZER, Job, JobSpec
+from interlock.resources.job_checks import KEY_RULE, LOCK_KEY, WORK, check_job
+from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Metadata, Resource
-from interlock.resources.naming import MAX_JOB_NAME, MAX_LABEL, MAX_SUBDOMAIN, check_metadata
-from interlock.resources.pod_checks import check_batch_job, check_pod
-from interlock.resources.process import ProcessLimits, ProcessSpec
-from interlock.resources.quantities import parse_quantity
-from interlock.resources.suggestions import Findings, child, did_you_mean, shortened
-from interlock.resources.transitions import has_ended, is_admitted
-from interlock.resources.variables import PREFIXES, longest_values, names_in, texts_of
-from interlock.resources.word_checks import (
-    MAX_ARGUMENT_BYTES,
-    check_word,
-    check_words,
-    is_suspect,
-    within,
+from interlock.resources.naming import (
+    MAX_CONFIG_NAME,
+    MAX_CONTROLLED_NAME,
+    MAX_JOB_NAME,
+    MAX_LABEL,
+    MAX_SUBDOMAIN,
+    check_metadata,
 )
+from interlock.resources.schedule_checks import check_controlled_job, check_job_config
+from interlock.resources.suggestions import Findings
+from interlock.resources.transitions import has_ended, is_admitted
 
-MAX_OBJECT_BYTES = 1 << 20
-MAX_TASKS = 10_000
-MAX_RETRIES = 1_000
-MAX_LOCKS = 64
-MAX_LOCK_LIMIT = 1_000_000
-MAX_OPEN_FILES = 1 << 20
-MAX_LINE = 1_000
-
-_LOCK_KEY = re.compile(r"[A-Za-z0-9._/:-]{1,253}")
-_ENV_NAME = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")
-_ARG_NAME = re.compile(r"[A-Za-z0-9_.-]{1,253}")
-_MATRIX_NAME = re.compile(r"[a-z0-9_-]{1,63}")
-_ACCOUNT = re.compile(r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,254}\$?")
-_KEY_RULE = "expected 1 to 253 letters, digits, '.', '_', '-', '/' and ':'"
 _API_VERSIONS = {kind.type: kind.api_version for kind in KINDS.values()}
-_NO_FORCE = "is for pods and batch Jobs alone: a process is killed after spec.gracePeriod"
-_ZERO = timedelta(0)
-_SECOND = timedelta(seconds=1)
+
+
+#: How long a name may be, for kinds whose names are part of other names.
+_LONGEST: dict[type[Resource], int] = {
+    Job: MAX_JOB_NAME,
+    JobConfig: MAX_CONFIG_NAME,
+    ControlledJob: MAX_CONTROLLED_NAME,
+    Lease: MAX_SUBDOMAIN,
+}
 
 
 def problems_of(resource: Resource) -> tuple[Problem, ...]:
@@ -67,16 +49,27 @@ def problems_of(resource: Resource) -> tuple[Problem, ...]:
         found.add("apiVersion", f"expected {api_version}", resource.api_version)
     _check_names(type(resource), resource.metadata, found)
     if isinstance(resource, Job):
-        _check_job(resource.spec, found)
-    if isinstance(resource, Lock) and not _LOCK_KEY.fullmatch(resource.spec.key):
-        found.add("spec.key", _KEY_RULE, resource.spec.key)
+        check_job(resource.spec, found)
+    elif isinstance(resource, JobConfig):
+        check_job_config(resource.spec, _identity(resource), found)
+    elif isinstance(resource, ControlledJob):
+        check_controlled_job(resource.spec, _identity(resource), found)
+    elif isinstance(resource, Calendar):
+        check_calendar(resource.spec, found)
+    elif isinstance(resource, Lock) and not LOCK_KEY.fullmatch(resource.spec.key):
+        found.add("spec.key", KEY_RULE, resource.spec.key)
     return found.problems if len(found) else ()
+
+
+def _identity(resource: Resource) -> str:
+    """What decides where an `H` falls; good for one is good for all, so a guess will do."""
+    return f"{resource.metadata.namespace}/{resource.metadata.name}"
 
 
 def problems_of_spec(spec: JobSpec) -> tuple[Problem, ...]:
     """What is wrong with what a Job asks for, its names left out."""
     found = Findings()
-    _check_job(spec, found)
+    check_job(spec, found)
     return found.problems if len(found) else ()
 
 
@@ -89,256 +82,12 @@ def problems_of_names(kind: str, metadata: Metadata) -> tuple[Problem, ...]:
 
 def _check_names(cls: type[Resource], metadata: Metadata, to: Findings) -> None:
     dotted = cls is Lease
-    longest = MAX_JOB_NAME if cls is Job else MAX_SUBDOMAIN if dotted else MAX_LABEL
-    check_metadata(metadata, longest, dotted=dotted, to=to)
-
-
-def _check_job(spec: JobSpec, to: Findings) -> None:
-    _check_work(spec, to)
-    if spec.parallelism is not None:
-        _check_parallelism(spec.parallelism, to)
-    if spec.retries is not _NO_RETRIES:
-        _check_retries(spec.retries, to)
-    _check_times(spec, to)
-    if spec.locks:
-        _check_locks(spec.locks, to)
-    within("spec.priority", spec.priority, -(1 << 31), (1 << 31) - 1, to)
-    if spec.title or spec.suspend_reason:
-        _check_line("spec.title", spec.title, to)
-        _check_line("spec.suspendReason", spec.suspend_reason, to)
-    if spec.args or spec.substitutions:
-        _check_values(spec, to)
-    _check_variables(spec, to)
-
-
-_NO_RETRIES = JobSpec().retries
-#: What a Job can run, each with the name it has in JSON.
-_WORK = {"process": "process", "pod": "pod", "batch_job": "batchJob", "noop": "noop"}
-
-
-def _check_work(spec: JobSpec, to: Findings) -> None:
-    given = [path for name, path in _WORK.items() if getattr(spec, name) is not None]
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        to.add("spec", f"expected exactly one of {_CHOICES}, found {found}")
-    if spec.process is not None:
-        _check_process(spec.process, to)
-    if spec.pod is not None:
-        check_pod(spec.pod, to)
-    if spec.batch_job is not None:
-        check_batch_job(spec.batch_job, to)
-
-
-_CHOICES = "process, pod, batchJob and noop"
-
-
-def _check_process(process: ProcessSpec, to: Findings) -> None:
-    if not process.command:
-        to.add("spec.process.command", "expected the program to run", [])
-    elif not process.command[0]:
-        to.add("spec.process.command[0]", "expected the program to run", "")
-    check_words("spec.process.command", process.command, to)
-    if process.args:
-        check_words("spec.process.args", process.args, to)
-    for name, value in process.env.items():
-        if not _ENV_NAME.fullmatch(name):
-            message = "bad name: expected letters, digits, '_', '-' and '.', no digit first"
-            to.add(child("spec.process.env", name), message, name)
-        if is_suspect(value):
-            check_word(child("spec.process.env", name), value, to)
-    for at, source in enumerate(process.env_from):
-        _check_path(f"spec.process.envFrom[{at}].file", source.file, to)
-    if process.working_dir is not None:
-        _check_path("spec.process.workingDir", process.working_dir, to)
-    for path, account in (("user", process.user), ("group", process.group)):
-        if account is not None and not _ACCOUNT.fullmatch(account):
-            to.add(f"spec.process.{path}", f"expected a {path}'s name or number", account)
-    if process.limits is not _NO_LIMITS:
-        _check_limits(process.limits, to)
-
-
-_NO_LIMITS = ProcessSpec(command=()).limits
-
-
-def _check_path(path: str, value: str, to: Findings) -> None:
-    if not value:
-        to.add(path, "expected a path", value)
-    check_word(path, value, to)
-
-
-def _check_limits(limits: ProcessLimits, to: Findings) -> None:
-    path = "spec.process.limits"
-    if limits.cpu_time is not None and limits.cpu_time < _SECOND:
-        to.add(f"{path}.cpuTime", "expected at least 1s", str(limits.cpu_time))
-    if limits.memory is not None:
-        try:
-            if parse_quantity(limits.memory) < 1:
-                to.add(f"{path}.memory", "expected more than nothing", limits.memory)
-        except ValueError as error:
-            to.add(f"{path}.memory", str(error), limits.memory)
-    if limits.open_files is not None:
-        within(f"{path}.openFiles", limits.open_files, 1, MAX_OPEN_FILES, to)
-    if limits.nice is not None:
-        within(f"{path}.nice", limits.nice, 0, 19, to)
-
-
-def _check_parallelism(parallelism: Parallelism, to: Findings) -> None:
-    path = "spec.parallelism"
-    count, keys, matrix = parallelism.count, parallelism.keys, parallelism.matrix
-    given = (count is not None) + (keys is not None) + (matrix is not None)
-    if given != 1:
-        to.add(path, f"expected exactly one of count, keys and matrix, found {given}")
-    if count is not None:
-        within(f"{path}.count", count, 1, MAX_TASKS, to)
-    if keys is not None:
-        within(f"{path}.keys", len(keys), 1, MAX_TASKS, to, of="keys")
-        _check_choices(f"{path}.keys", keys, to)
-    if matrix is not None:
-        _check_matrix(f"{path}.matrix", matrix, to)
-    if parallelism.at_once is not None:
-        within(f"{path}.atOnce", parallelism.at_once, 1, MAX_TASKS, to)
-
-
-def _check_matrix(path: str, matrix: dict[str, tuple[str, ...]], to: Findings) -> None:
-    if not matrix:
-        to.add(path, "expected at least one name with values", {})
-    for name, choices in matrix.items():
-        if not _MATRIX_NAME.fullmatch(name):
-            message = "bad name: expected lower-case letters, digits, '_' and '-'"
-            to.add(child(path, name), message, name)
-        if not choices:
-            to.add(child(path, name), "expected at least one value", [])
-        _check_choices(child(path, name), choices, to)
-    tasks = prod(map(len, matrix.values())) if len(matrix) <= MAX_TASKS else MAX_TASKS + 1
-    if tasks > MAX_TASKS:
-        to.add(path, f"expected at most {MAX_TASKS} combinations", tasks)
-
-
-def _check_choices(path: str, choices: tuple[str, ...], to: Findings) -> None:
-    seen: set[str] = set()
-    for at, choice in enumerate(choices):
-        if not choice:
-            to.add(f"{path}[{at}]", "expected text that is not empty", choice)
-        elif choice in seen:
-            to.add(f"{path}[{at}]", "is there twice", choice)
-        elif is_suspect(choice):
-            check_word(f"{path}[{at}]", choice, to)
-        seen.add(choice)
-
-
-def _check_retries(retries: Retries, to: Findings) -> None:
-    path = "spec.retries"
-    within(f"{path}.limit", retries.limit, 0, MAX_RETRIES, to)
-    if not 0.0 <= retries.jitter <= 1.0:
-        to.add(f"{path}.jitter", "expected 0 to 1", retries.jitter)
-    if not retries.retry_exit_codes and not retries.fail_exit_codes:
-        return
-    for name, codes in (
-        ("retryExitCodes", retries.retry_exit_codes),
-        ("failExitCodes", retries.fail_exit_codes),
-    ):
-        for at, code in enumerate(codes):
-            within(f"{path}.{name}[{at}]", code, 0, 255, to)
-    both = set(retries.retry_exit_codes) & set(retries.fail_exit_codes)
-    for code in sorted(both):
-        to.add(f"{path}.failExitCodes", "is among retryExitCodes too", code)
-
-
-def _check_times(spec: JobSpec, to: Findings) -> None:
-    if spec.task_timeout is not None:
-        _positive("spec.taskTimeout", spec.task_timeout, to)
-    if spec.timeout is not None:
-        _positive("spec.timeout", spec.timeout, to)
-    if spec.force_delete_after is not None:
-        _positive("spec.forceDeleteAfter", spec.force_delete_after, to)
-        if spec.pod is None and spec.batch_job is None:
-            to.add("spec.forceDeleteAfter", _NO_FORCE, str(spec.force_delete_after))
-    after, by = spec.start_after, spec.start_by
-    if after is not None and by is not None and by <= after:
-        to.add("spec.startBy", "expected a moment after spec.startAfter", by.isoformat())
-
-
-def _positive(path: str, length: Duration, to: Findings) -> None:
-    if length <= _ZERO:
-        to.add(path, "expected more than 0s", str(length))
-
-
-def _check_locks(locks: tuple[LockRequest, ...], to: Findings) -> None:
-    if len(locks) > MAX_LOCKS:
-        to.add("spec.locks", f"expected at most {MAX_LOCKS} locks", len(locks))
-    seen: set[str] = set()
-    for at, lock in enumerate(locks):
-        if not _LOCK_KEY.fullmatch(lock.key):
-            to.add(f"spec.locks[{at}].key", _KEY_RULE, lock.key)
-        elif lock.key in seen:
-            to.add(f"spec.locks[{at}].key", "is there twice", lock.key)
-        seen.add(lock.key)
-        if not 1 <= lock.limit <= MAX_LOCK_LIMIT:
-            to.add(f"spec.locks[{at}].limit", f"expected 1 to {MAX_LOCK_LIMIT}", lock.limit)
-
-
-def _check_line(path: str, line: str, to: Findings) -> None:
-    if len(line) > MAX_LINE:
-        to.add(path, f"expected at most {MAX_LINE} characters", line)
-    elif not line.isprintable():
-        # Also keeps terminal escapes out of everybody's tables.
-        to.add(path, "expected one line without control characters", line)
-
-
-def _check_values(spec: JobSpec, to: Findings) -> None:
-    for name, value in spec.args.items():
-        if not _ARG_NAME.fullmatch(name):
-            message = "bad name: expected letters, digits, '_', '.' and '-'"
-            to.add(child("spec.args", name), message, name)
-        check_word(child("spec.args", name), value, to)
-    for name, value in spec.substitutions.items():
-        prefix, _, rest = name.partition(".")
-        if prefix not in PREFIXES or not _ARG_NAME.fullmatch(rest):
-            message = 'expected the full name of a variable, such as "option.region"'
-            to.add(child("spec.substitutions", name), message, name)
-        check_word(child("spec.substitutions", name), value, to)
-
-
-def _check_variables(spec: JobSpec, to: Findings) -> None:
-    """Refuse unknown variables, and texts that would grow beyond what a program can be given.
-
-    A long value that is named many times would otherwise take all memory when a task starts.
-    """
-    lengths: dict[str, int] | None = None
-    in_all = 0
-    for field, at, text in texts_of(spec):
-        if "${" in text:
-            lengths = lengths or longest_values(spec)
-            in_all += _check_text(field, at, text, lengths, to)
-    # A pod is an object of the cluster; a process may have far more than the kernel ever takes.
-    most = MAX_OBJECT_BYTES if spec.process is None else 8 * MAX_OBJECT_BYTES
-    if in_all > most:
-        message = f"its texts grow beyond {most} bytes in all once their variables have values"
-        to.add("spec", message)
-
-
-def _check_text(
-    field: str, at: str | int | None, text: str, lengths: dict[str, int], to: Findings
-) -> int:
-    """Check one text; returns how long it may grow."""
-    grown = len(text)
-    for name in names_in(text):
-        length = lengths.get(name)
-        if length is not None:
-            grown += length
-        elif not to.is_full:
-            message = f"unknown variable ${{{shortened(name)}}}{did_you_mean(name, lengths)}"
-            to.add(field if at is None else child(field, at), message, text)
-    most = MAX_OBJECT_BYTES if field == "spec.process.stdin" else MAX_ARGUMENT_BYTES
-    if grown > most:
-        message = f"grows beyond {most} bytes once its variables have values"
-        to.add(field if at is None else child(field, at), message, text)
-    return grown
+    check_metadata(metadata, _LONGEST.get(cls, MAX_LABEL), dotted=dotted, to=to)
 
 
 #: Fields that tasks were, or may have been, started with.
 _FROZEN = {
-    **_WORK,
+    **WORK,
     "parallelism": "parallelism",
     "completion": "completion",
     "start_after": "startAfter",

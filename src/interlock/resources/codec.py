@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from interlock.resources.cron_lines import CronLines
 from interlock.resources.durations import Duration, parse_duration
 from interlock.resources.indexes import IndexSet
 
@@ -16,6 +17,8 @@ def encode_special(value: object) -> object:
         return str(value)
     if isinstance(value, IndexSet):
         return str(value)
+    if isinstance(value, CronLines):
+        return value.written
     raise NotImplementedError(type(value).__name__)
 
 
@@ -29,6 +32,8 @@ def decode_special(kind: type, value: Any) -> object:
         if not isinstance(value, str):
             raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
         return IndexSet.parse(value)
+    if kind is CronLines:
+        return CronLines.read(value)
     raise NotImplementedError(kind.__name__)
 
 

@@ -11,6 +11,14 @@ from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
+from interlock.resources.schedule_columns import (
+    CALENDAR,
+    CONFIG,
+    CONFIG_WIDE,
+    CONTROLLED,
+    CONTROLLED_WIDE,
+    Told,
+)
 from interlock.resources.transitions import ended_at, has_ended
 from interlock.resources.variables import task_count
 
@@ -112,6 +120,8 @@ def _wait(wait: Wait, now: datetime) -> str:
             return f"start in {format_age(max(wait.until - now, timedelta(0)))}"
         case WaitReason.SUSPENDED:
             return "suspended"
+        case WaitReason.NOT_IN_BOOKS:
+            return "its schedule"
     return wait.reason.value
 
 
@@ -176,6 +186,14 @@ def _lease_holder(lease: Lease) -> str:
     return lease.spec.holder_identity
 
 
+def _told(columns: tuple[Told, ...], *, wide: bool = False) -> tuple[Column, ...]:
+    """Columns that do not depend on the time; those that count are known by their names."""
+    made = (_plain(name, of, what, wide=wide) for name, of, what in columns)
+    return tuple(one._replace(type="integer") if one.name in _COUNTS else one for one in made)
+
+
+_COUNTS = ("Active", "Queued", "Skipped")
+
 _COLUMNS: dict[str, tuple[Column, ...]] = {
     "Job": (
         _NAME,
@@ -189,6 +207,9 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("Exit", "string", WIDE, _exit, "Exit code of the newest attempt that is over."),
         _plain("Title", _job_title, "The owner's line for people.", wide=True),
     ),
+    "JobConfig": (_NAME, *_told(CONFIG), _AGE, *_told(CONFIG_WIDE, wide=True)),
+    "ControlledJob": (_NAME, *_told(CONTROLLED), _AGE, *_told(CONTROLLED_WIDE, wide=True)),
+    "Calendar": (_NAME, *_told(CALENDAR), _AGE),
     "Lock": (
         _NAME,
         _plain("Key", _lock_key, "The key that Jobs ask for."),

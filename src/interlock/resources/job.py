@@ -94,6 +94,8 @@ class LockRequest(Noun):
     #: How many Jobs may hold the lock when this Job joins them, itself included.
     limit: int = 1
     when_taken: WhenTaken = WhenTaken.ENQUEUE
+    #: The Job is refused when so many are before it in the line as it joins; None takes any number.
+    max_waiting: int | None = None
 
 
 class JobSpec(Noun):

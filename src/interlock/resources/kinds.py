@@ -7,9 +7,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from interlock.resources.calendar import Calendar
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.codec import decoder_for
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
+from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import GROUP, VERSION, Resource
 
@@ -46,6 +49,22 @@ class Kind(Struct, frozen=True, kw_only=True):
 
 
 JOBS = Kind(type=Job, plural="jobs", short_names=("ijob",), categories=("all", "interlock"))
+JOB_CONFIGS = Kind(
+    type=JobConfig, plural="jobconfigs", short_names=("jc",), categories=("all", "interlock")
+)
+CONTROLLED_JOBS = Kind(
+    type=ControlledJob,
+    plural="controlledjobs",
+    short_names=("ctj",),
+    categories=("all", "interlock"),
+)
+CALENDARS = Kind(
+    type=Calendar,
+    plural="calendars",
+    short_names=("cal",),
+    categories=("interlock",),
+    has_status=False,
+)
 LOCKS = Kind(type=Lock, plural="locks", categories=("interlock",), made_by_system=True)
 NAMESPACES = Kind(
     type=Namespace,
@@ -60,7 +79,10 @@ LEASES = Kind(
 )
 
 #: Every kind, by its name.
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (JOBS, LOCKS, NAMESPACES, LEASES)}
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (JOBS, JOB_CONFIGS, CONTROLLED_JOBS, CALENDARS, LOCKS, NAMESPACES, LEASES)
+}
 
 #: One decoder per kind, made once.
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {

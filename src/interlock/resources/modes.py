@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import Problem
-from interlock.resources.job import JobSpec
+from interlock.resources.job import Job, JobSpec
+from interlock.resources.job_config import JobConfig
+from interlock.resources.metadata import Resource
 
 
 class Mode(StrEnum):
@@ -26,6 +29,23 @@ _REFUSED = {
     Mode.CLUSTER: (("process", "process", _NO_PROCESSES),),
     Mode.EMBEDDED: (("pod", "pod", _NO_CLUSTER), ("batch_job", "batchJob", _NO_CLUSTER)),
 }
+
+
+def problems_in_mode(resource: Resource, mode: Mode) -> tuple[Problem, ...]:
+    """What a resource asks for, of itself or of the Jobs it makes, that cannot be run there."""
+    match resource:
+        case Job():
+            return problems_for_mode(resource.spec, mode)
+        case JobConfig():
+            path, template = "spec.template.", resource.spec.template
+        case ControlledJob():
+            path, template = "spec.jobTemplate.", resource.spec.job_template
+        case _:
+            return ()
+    return tuple(
+        problem._replace(path=path + problem.path)
+        for problem in problems_for_mode(template.spec, mode)
+    )
 
 
 def problems_for_mode(spec: JobSpec, mode: Mode) -> tuple[Problem, ...]:

@@ -9,6 +9,10 @@ from interlock.resources.suggestions import Findings, child
 
 #: `<name>-<index>-<attempt>` of a Job's task must be a label too: 52 + 5 + 5 is 62.
 MAX_JOB_NAME = 52
+#: A JobConfig's Jobs are `<name>-<seconds of the due time>`, with ten digits.
+MAX_CONFIG_NAME = MAX_JOB_NAME - 11
+#: A ControlledJob's are `<name>-<seconds of the start>-<number>`, with ten digits and four.
+MAX_CONTROLLED_NAME = MAX_JOB_NAME - 16
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
 #: What a made-up name adds to `generateName`.

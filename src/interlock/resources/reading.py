@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Struct
 from msgspec import inspect as shape
 
+from interlock.resources.cron_lines import EXPECTED as CRON_EXPECTED
+from interlock.resources.cron_lines import CronLines
 from interlock.resources.durations import EXPECTED, Duration, parse_duration
 from interlock.resources.free_form import Walk
 from interlock.resources.indexes import IndexSet
@@ -33,6 +35,12 @@ from interlock.resources.suggestions import (
 _DROPPED: dict[type[Struct], frozenset[str]] = {Metadata: frozenset({"managedFields", "selfLink"})}
 #: The types of plain data.
 _JSON = (dict, list, str, int, float, type(None))
+#: Where the kinds that run something say what.
+_WORK = {
+    "Job": "spec",
+    "JobConfig": "spec.template.spec",
+    "ControlledJob": "spec.jobTemplate.spec",
+}
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -79,6 +87,8 @@ class Reader:
                 return self._special(value, cls, path)
             case shape.DateTimeType():
                 return self._moment(value, path)
+            case shape.UnionType(types=types):
+                return self._one_of(value, types, path)
         return self._scalar(value, kind, path)
 
     def _struct(self, value: object, cls: type[Struct], path: str) -> dict[str, Any] | None:
@@ -166,7 +176,28 @@ class Reader:
             self.problems.add(path, expected + did_you_mean(value, known), value)
         return value
 
+    def _lines(self, value: object, path: str) -> object:
+        """A text, or a list of texts."""
+        if isinstance(value, str):
+            self._text(value, path)
+        elif isinstance(value, list):
+            for at, line in enumerate(value):
+                self._text(line, f"{path}[{at}]")
+        else:
+            self.problems.add(path, CRON_EXPECTED, value)
+        return value
+
+    def _one_of(self, value: object, choices: Sequence[shape.Type], path: str) -> object:
+        """Data of one of several types, which JSON tells apart."""
+        for choice in choices:
+            if _may_be(value, plain(choice)[0]):
+                return self._value(value, choice, path)
+        self._wrong(path, " or ".join(_CALLED[type(one)] for one in choices), value)
+        return value
+
     def _special(self, value: object, cls: type, path: str) -> object:
+        if cls is CronLines:
+            return self._lines(value, path)
         expected = EXPECTED if cls is Duration else 'expected ranges such as "0-99,105"'
         if not isinstance(value, str):
             self.problems.add(path, expected, value)
@@ -220,6 +251,23 @@ class Reader:
         self.problems.add(path, f"expected {expected}, found {type_of(found)}", found)
 
 
+#: The types that may be choices, and what to call them.
+_CALLED: dict[type[shape.Type], str] = {
+    shape.BoolType: "true or false",
+    shape.StrType: "text",
+    shape.VarTupleType: "a list",
+}
+
+
+def _may_be(value: object, kind: shape.Type) -> bool:
+    match kind:
+        case shape.BoolType():
+            return isinstance(value, bool)
+        case shape.StrType():
+            return isinstance(value, str)
+    return isinstance(value, list)
+
+
 def _is_text(value: str) -> bool:
     """Whether UTF-8 can hold it: half of a surrogate pair cannot be stored."""
     if value.isascii():
@@ -254,7 +302,8 @@ def _places(kind: str) -> dict[str, tuple[str, ...]]:
                 if inner is not None:
                     below.append((here, inner))
         level = below
-    if kind == "Job":
+    work = _WORK.get(kind)
+    if work is not None:
         for name in POD_FIELDS - found.keys():
-            found[name] = (f"spec.pod.spec.{name}",)
+            found[name] = (f"{work}.pod.spec.{name}",)
     return found

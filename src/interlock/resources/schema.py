@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec import inspect as shape
 
+from interlock.resources.cron_lines import CronLines
 from interlock.resources.durations import Duration
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Resource
@@ -74,6 +75,10 @@ class _Inline:
         made = _object(cls, self)
         return made | {"description": description} if description else made
 
+    def choice(self, choices: tuple[shape.Type, ...]) -> Schema:  # noqa: ARG002 (see below)
+        """Leave the type open: a structural schema cannot say that it is one of several."""
+        return {"x-kubernetes-preserve-unknown-fields": True}
+
 
 class _Referring(_Inline):
     """Refers to nouns, and remembers which."""
@@ -90,6 +95,9 @@ class _Referring(_Inline):
             return reference
         # Beside a plain $ref OpenAPI 3.0 ignores everything else.
         return {"allOf": [reference], "description": description}
+
+    def choice(self, choices: tuple[shape.Type, ...]) -> Schema:
+        return {"oneOf": [_schema(one, "", self) for one in choices]}
 
 
 def _object(cls: type[Struct], style: _Inline) -> Schema:
@@ -148,14 +156,22 @@ def _plain_schema(kind: shape.Type, style: _Inline) -> Schema:
         case shape.EnumType(cls=cls):
             return {"type": "string", "enum": [member.value for member in cls]}
         case shape.CustomType(cls=cls):
-            return {"type": "string", "pattern": _DURATION if cls is Duration else _RANGES}
+            return _special(cls, style)
         case shape.VarTupleType(item_type=item):
             return {"type": "array", "items": _schema(item, "", style)}
         case shape.DictType(value_type=shape.AnyType()):
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         case shape.DictType(value_type=value):
             return {"type": "object", "additionalProperties": _schema(value, "", style)}
+        case shape.UnionType(types=types):
+            return style.choice(types)
     raise NotImplementedError(str(kind))
+
+
+def _special(cls: type, style: _Inline) -> Schema:
+    if cls is CronLines:
+        return style.choice((shape.StrType(), shape.VarTupleType(shape.StrType())))
+    return {"type": "string", "pattern": _DURATION if cls is Duration else _RANGES}
 
 
 def _with_choices(description: str, cls: type) -> str:

@@ -18,6 +18,7 @@ from msgspec import NODEFAULT, Struct
 from msgspec import inspect as shape
 
 from interlock.resources.codec import to_builtins
+from interlock.resources.cron_lines import CronLines
 from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
 from interlock.resources.kinds import KINDS
@@ -30,6 +31,8 @@ _COMMON = {
     "spec": "What its owner asks for.",
     "status": "What the system observed. Written by the system alone.",
 }
+#: What to call the types that JSON does not know.
+_SPECIAL = {Duration: "duration", IndexSet: "ranges", CronLines: "string or list of string"}
 _COMMENT = re.compile(r"\s*#:\s?(.*)")
 
 
@@ -42,14 +45,19 @@ def shape_of(kind: str) -> shape.StructType:
 
 
 def plain(kind: shape.Type) -> tuple[shape.Type, bool]:
-    """The type without its "or null", and whether null was one of its choices."""
+    """The type without its "or null", and whether null was one of its choices.
+
+    A type that is one of several stays a union, of the others.
+    """
     if isinstance(kind, shape.Metadata):
         return plain(kind.type)
     if not isinstance(kind, shape.UnionType):
         return kind, False
     choices = [one for one in kind.types if not isinstance(one, shape.NoneType)]
-    assert len(choices) == 1, "nouns have one type or null"
-    return plain(choices[0])[0], len(choices) < len(kind.types)
+    may_be_null = len(choices) < len(kind.types)
+    if len(choices) > 1:
+        return shape.UnionType(tuple(choices)), may_be_null
+    return plain(choices[0])[0], may_be_null
 
 
 @cache
@@ -76,7 +84,7 @@ def type_name(kind: shape.Type) -> str:
         case shape.EnumType():
             return "string"
         case shape.CustomType(cls=cls):
-            return {Duration: "duration", IndexSet: "ranges"}[cls]
+            return _SPECIAL[cls]
         case shape.VarTupleType(item_type=item):
             return f"list of {type_name(item)}"
         case shape.DictType(value_type=shape.AnyType()):
@@ -85,6 +93,8 @@ def type_name(kind: shape.Type) -> str:
             return f"map of {type_name(value)}"
         case shape.StructType(cls=cls):
             return cls.__name__
+        case shape.UnionType(types=types):
+            return " or ".join(map(type_name, types))
     raise NotImplementedError(str(kind))
 
 

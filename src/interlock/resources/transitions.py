@@ -36,7 +36,16 @@ _LIVE = frozenset(
 #: Every move a Job's phase may make. The code, the tests and the picture in the docs read this.
 #: What happens between two looks is one move, so a phase that lasted for no time is passed over.
 JOB_MOVES: dict[JobPhase, frozenset[JobPhase]] = {
-    JobPhase.QUEUED: frozenset({JobPhase.STARTING, JobPhase.REFUSED, JobPhase.KILLED}),
+    JobPhase.QUEUED: frozenset(
+        {
+            JobPhase.STARTING,
+            JobPhase.PENDING,
+            JobPhase.SUCCEEDED,
+            JobPhase.FAILED,
+            JobPhase.REFUSED,
+            JobPhase.KILLED,
+        }
+    ),
     JobPhase.STARTING: _LIVE | _STARTED_ENDS,
     JobPhase.PENDING: (_LIVE - {JobPhase.PENDING}) | _STARTED_ENDS,
     JobPhase.RUNNING: (_LIVE - {JobPhase.RUNNING}) | _STARTED_ENDS,

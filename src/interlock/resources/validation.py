@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC
 from enum import StrEnum
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
-from interlock.resources.checks import MAX_OBJECT_BYTES, problems_of, problems_of_names
+from interlock.resources.checks import problems_of, problems_of_names
 from interlock.resources.codec import decoder_for, encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
-from interlock.resources.job import Job
+from interlock.resources.job_checks import MAX_OBJECT_BYTES
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Resource
+from interlock.resources.moments import in_utc
 from interlock.resources.suggestions import did_you_mean, shortened, shown
 
 #: A body beyond this is refused before it is read. It leaves room for white space.
@@ -69,7 +68,7 @@ def read_resource(
     resource = _read_quickly(data, kind, field_validation)
     if resource is None:
         resource, warnings = _read_slowly(_plain(data), kind, field_validation)
-    resource = _in_utc(resource)
+    resource = in_utc(resource)
     problems = problems_of(resource)
     if problems:
         raise InvalidError(resource.kind, resource.metadata.name, problems)
@@ -154,7 +153,7 @@ def _further(made: object, kind: str, reader: Any) -> tuple[Problem, ...]:
         if len(reader.problems):
             metadata = made.get("metadata", {}) if isinstance(made, dict) else {}
             return problems_of_names(kind, from_builtins(metadata, Metadata))
-        return problems_of(_in_utc(from_builtins(made, KINDS[kind].type)))
+        return problems_of(in_utc(from_builtins(made, KINDS[kind].type)))
     except (msgspec.ValidationError, InvalidError):
         return ()
 
@@ -228,23 +227,6 @@ def _all_different(pairs: list[tuple[str, Any]]) -> None:
 
 #: Reads JSON for nothing but to see that no object names a field twice.
 _PAIRS = json.JSONDecoder(object_pairs_hook=_all_different)
-
-
-def _in_utc(resource: Resource) -> Resource:
-    """Past the door every moment that people write is in UTC."""
-    if not isinstance(resource, Job):
-        return resource
-    spec, moved = resource.spec, {}
-    for name in ("kill_at", "start_after", "start_by"):
-        moment = getattr(spec, name)
-        if moment is not None and moment.tzinfo is not UTC:
-            try:
-                moved[name] = moment.astimezone(UTC)
-            except OverflowError as error:
-                path = {"kill_at": "killAt", "start_after": "startAfter", "start_by": "startBy"}
-                problem = Problem(f"spec.{path[name]}", "expected a moment after the year 1")
-                raise InvalidError("Job", resource.metadata.name, [problem]) from error
-    return replace(resource, spec=replace(spec, **moved)) if moved else resource
 
 
 def _check_size(data: bytes | Mapping[str, Any], resource: Resource) -> None:

@@ -29,6 +29,13 @@ TASK_NAMES = (
     "task.retry_index",
     "task.attempt",
 )
+#: What the Jobs of a JobConfig have besides.
+CONFIG_NAMES = (
+    "jobconfig.name",
+    "jobconfig.namespace",
+    "jobconfig.uid",
+    "jobconfig.scheduled_at",
+)
 KEY_NAMES = ("task.key", "task.index_key")
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^${}]*)\}")

@@ -180,6 +180,23 @@ class TestModes:
         assert (answer.status, answer.json["reason"]) == (422, "Invalid")
         assert "spec.pod: needs a Kubernetes cluster" in answer.json["message"]
 
+    @pytest.mark.parametrize(
+        ("kind", "template"), [("JobConfig", "template"), ("ControlledJob", "jobTemplate")]
+    )
+    def test_what_would_make_one_is_refused_too(self, ask: Ask, kind: str, template: str) -> None:
+        place = f"/apis/interlock.dev/v1alpha1/namespaces/default/{kind.lower()}s"
+        body = {"kind": kind, "metadata": {"name": "a"}, "spec": {template: {"spec": POD}}}
+        good = {**body, "spec": {template: {"spec": {"noop": {}}}}}
+        refused = (422, f"spec.{template}.spec.pod")
+
+        def told(method: str, path: str, body: dict[str, Any]) -> tuple[int, str]:
+            answer = ask(method, path, body)
+            return answer.status, answer.json["details"]["causes"][0]["field"]
+
+        assert told("POST", place, body) == refused
+        assert ask("POST", place, good).status == 201
+        assert told("PUT", f"{place}/a", body) == refused
+
     def test_a_cluster_takes_pods_and_no_processes(self) -> None:
         ask = asking(Asker(mode=Mode.CLUSTER))
 

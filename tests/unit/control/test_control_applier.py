@@ -98,7 +98,32 @@ def test_a_second_action_on_a_job_builds_on_what_the_first_left() -> None:
     assert written.status.phase is JobPhase.SUCCEEDED
     assert written.status.admission == ADMITTED
     assert written.metadata.finalizers == ()
-    assert done.writes == 3
+
+
+def test_what_rooms_record_of_a_job_one_after_the_other_is_one_write() -> None:
+    world, done, job = applied(
+        lambda job: RecordAdmission(job, ADMITTED), lambda job: RecordExecution(job, ENDED)
+    )
+
+    written = done.stored[job.key]
+    assert isinstance(written, Job)
+    assert done.writes == world.store.calls.count("update_status") == 1
+    assert [condition.type for condition in written.status.conditions] == ["Admitted", "Complete"]
+
+
+def test_what_is_recorded_of_two_jobs_is_two_writes() -> None:
+    world = World()
+
+    async def work() -> Applied:
+        jobs = [await world.create_job(name) for name in ("a", "b")]
+        return await world.applier.apply(
+            Decision(tuple(RecordAdmission(job, ADMITTED) for job in jobs))
+        )
+
+    done = world.run(work())
+
+    assert done.writes == 2
+    assert {key.name for key in done.stored} == {"a", "b"}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,14 @@ from interlock.execution.reconciler import ExecutionReconciler
 from interlock.execution.room import Rank, Room
 from interlock.resources.actions import Decision, ForgetTask, RecordExecution, StopTask
 from interlock.resources.admission import AdmissionStatus
-from interlock.resources.job import RELEASE_ANNOTATION, Job, JobStatus, Parallelism, Trouble
+from interlock.resources.job import (
+    RELEASE_ANNOTATION,
+    Job,
+    JobPhase,
+    JobStatus,
+    Parallelism,
+    Trouble,
+)
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import JobResult, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import with_execution
@@ -387,3 +394,50 @@ def test_the_line_keeps_its_order_and_wakes_each_once() -> None:
     room.leave(keys["a"])
     assert [key.name for key in room.next()] == ["c"]
     assert room.left_for(Rank(0, 1, keys["a"])) == 2
+
+
+def test_a_start_that_was_foreseen_needs_no_other_look() -> None:
+    """Only the very admission that was decided on counts as foreseen."""
+    desk = Desk()
+    waiting = a_job()
+    assert desk.put(waiting) == []
+    admitted = replace(waiting, status=replace(waiting.status, admission=ADMITTED))
+
+    decision = desk.reconciler.foresee(admitted, T0)
+
+    assert kinds(decision) == ["RecordExecution", "LaunchTask"]
+    assert isinstance(decision.actions[0], RecordExecution)
+    started_status = with_execution(
+        replace(admitted, status=replace(admitted.status, phase=JobPhase.STARTING)),
+        decision.actions[0].execution,
+        T0,
+    )
+    assert desk.put(replace(admitted, status=started_status)) == []
+
+
+def test_an_admission_other_than_the_foreseen_is_looked_at() -> None:
+    desk = Desk()
+    waiting = a_job()
+    desk.put(waiting)
+    admitted = replace(waiting, status=replace(waiting.status, admission=ADMITTED))
+    desk.reconciler.foresee(admitted, T0)
+    other = replace(ADMITTED, sequence=ADMITTED.sequence + 1)
+
+    woken = desk.put(replace(admitted, status=replace(admitted.status, admission=other)))
+
+    assert woken == [waiting.key]
+
+
+def test_room_that_was_foreseen_and_not_taken_is_free_again() -> None:
+    desk = Desk(most_tasks=1)
+    first, second = a_job("first"), a_job("second")
+    desk.put(first)
+    desk.put(second)
+    let_in = replace(first.status, admission=ADMITTED)
+    desk.reconciler.foresee(replace(first, status=let_in), T0)
+
+    # The write was refused: it is looked at as it is stored.
+    assert desk.reconciler.look(first.key, T0) == Decision()
+
+    decision = desk.reconciler.foresee(replace(second, status=let_in), T0)
+    assert kinds(decision) == ["RecordExecution", "LaunchTask"]

@@ -62,3 +62,20 @@ def test_a_cut_leaves_good_json_and_what_is_around_it() -> None:
 
     assert (found["a"], found["c"][1], found["d"]) == (1, 2, json.loads(TRICKY))
     assert cut(b'{"a": [1, {"b": "]"}]}') == b'{"a": [1, {"b": "]"}]}'
+
+
+@pytest.mark.parametrize(
+    ("kind", "template"), [("JobConfig", "template"), ("ControlledJob", "jobTemplate")]
+)
+@pytest.mark.parametrize(("levels", "is_read"), [(60, True), (MAX_DEPTH, False), (9_000, False)])
+def test_templates_are_bounded_as_jobs_are(
+    kind: str, template: str, levels: int, is_read: bool
+) -> None:
+    deep = f'{{"pod":{{"spec":{{"containers":[{{"name":"a","image":"b"}}],"affinity":{nested(levels, "objects")}}}}}}}'  # noqa: E501
+    metadata = '{"name":"a","namespace":"n","uid":"u","resourceVersion":"5"}'
+    body = f'{{"metadata":{metadata},"spec":{{"{template}":{{"spec":{deep}}}}}}}'
+
+    items = WIRES[kind].list(f'{{"metadata":{{}},"items":[{body}]}}'.encode())
+
+    assert [one.metadata.name for one in items.items] == ["a"] * is_read
+    assert [one.key.name for one in items.undecodable] == ["a"] * (not is_read)

@@ -203,7 +203,7 @@ class TestVerb:
         assert told.err == ""
         return list(yaml.safe_load_all(told.out))
 
-    def test_all_but_the_monitor_is_usual(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_what_every_cluster_can_take_is_usual(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = self.printed(capsys)
 
         assert found == manifests(EVERYWHERE, ["crds", "rbac", "controller", "webhook"])
@@ -226,7 +226,8 @@ class TestVerb:
         chosen = ("--namespace", "batch", "--replicas", "3", "--service-monitor")
         found = self.printed(capsys, *chosen)
 
-        assert found == manifests(Installation(namespace="batch", replicas=3), PARTS)
+        install = Installation(namespace="batch", replicas=3)
+        assert found == manifests(install, (*usual_parts(install), "monitor"))
 
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         (found,) = self.printed(capsys, "-o", "json")

@@ -85,6 +85,31 @@ class TestCreation:
 
         assert judge(creation(body), CONTROLLERS).problems == refused.value.problems
 
+    @pytest.mark.parametrize(
+        ("kind", "path", "spec"),
+        [
+            ("JobConfig", "spec.schedules[0].cron", {
+                "template": {"spec": POD}, "schedules": [{"cron": "0 2 * *"}]}),
+            ("JobConfig", "spec.template.spec.process", {
+                "template": {"spec": {"process": {"command": ["a"]}}}}),
+            ("ControlledJob", "spec.windows[0].days", {
+                "jobTemplate": {"spec": POD},
+                "windows": [{"from": "09:00", "to": "10:00", "days": "MON-FRY"}]}),
+            ("ControlledJob", "spec.jobTemplate.spec.process", {
+                "jobTemplate": {"spec": {"process": {"command": ["a"]}}}}),
+            ("Calendar", "spec.days[0].day", {"days": [{"day": "13-13"}]}),
+        ],
+    )  # fmt: skip
+    def test_what_makes_jobs_is_judged_too(
+        self, kind: str, path: str, spec: dict[str, Any]
+    ) -> None:
+        change = creation(a_body(spec, kind=kind))
+        verdict = judge(change, CONTROLLERS)
+
+        assert paths(verdict) == [path]
+        answer = json.loads(answer_review(change, verdict))["response"]["status"]
+        assert answer["message"].startswith(f'{kind}.interlock.dev "a" is invalid: {path}')
+
     def test_a_process_is_refused_with_an_explanation(self) -> None:
         verdict = judge(creation(a_body({"process": {"command": ["true"]}})), CONTROLLERS)
 

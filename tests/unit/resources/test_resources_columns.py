@@ -9,6 +9,7 @@ import pytest
 
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Wait, WaitReason
 from interlock.resources.cluster import Lease, LeaseSpec, Namespace
+from interlock.resources.codec import from_builtins
 from interlock.resources.columns import ALWAYS, columns_of, format_age
 from interlock.resources.indexes import IndexSet
 from interlock.resources.job import JobPhase, JobStatus, Parallelism
@@ -130,6 +131,97 @@ def test_a_job_that_ended() -> None:
     assert shown["Started"] == "2026-01-05T12:00:00Z"
     assert shown["Ended"] == "2026-01-05T12:12:00Z"
     assert shown["Exit"] == "3"
+
+
+def a_read(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None) -> Resource:
+    created = "2026-01-05T12:00:00Z"
+    metadata = {"name": "a", "creationTimestamp": created}
+    body = {"kind": kind, "metadata": metadata, "spec": spec} | (
+        {"status": status} if status else {}
+    )
+    read: Resource = from_builtins(body, KINDS[kind].type)
+    return read
+
+
+TEMPLATE: dict[str, Any] = {"spec": {"noop": {}}}
+
+
+def test_a_config() -> None:
+    schedules = [
+        {"cron": ["H 2 * * *", "@daily"], "timezone": "Europe/London"},
+        {"cron": "0 0 * * *", "timezone": "Europe/London"},
+    ]
+    status = {
+        "state": "Executing",
+        "active": 2,
+        "queued": 1,
+        "lastScheduled": "2026-01-05T02:00:00Z",
+        "nextSchedule": "2026-01-06T02:00:00Z",
+        "lastFailure": "2026-01-04T02:00:01Z",
+        "skipped": 7,
+    }
+
+    assert row(a_read("JobConfig", {"template": TEMPLATE, "schedules": schedules}, status)) == {
+        "Name": "a",
+        "State": "Executing",
+        "Active": 2,
+        "Queued": 1,
+        "Last schedule": "2026-01-05T02:00:00Z",
+        "Next schedule": "2026-01-06T02:00:00Z",
+        "Age": "12m",
+        "Cron": "H 2 * * * (+2)",
+        "Timezone": "Europe/London",
+        "Last success": "",
+        "Last failure": "2026-01-04T02:00:01Z",
+        "Skipped": 7,
+    }
+
+
+def test_a_config_without_a_schedule() -> None:
+    shown = row(a_read("JobConfig", {"template": TEMPLATE}))
+
+    assert (shown["State"], shown["Cron"], shown["Timezone"]) == ("Ready", "", "")
+
+
+def test_a_controlled_job() -> None:
+    override = {"action": "Hold", "from": "2026-01-05T12:00:00Z", "until": "2026-01-06T12:00:00Z"}
+    spec = {
+        "jobTemplate": TEMPLATE,
+        "timezone": {"name": "Europe/London", "offset": -60},
+        "overrides": [override, override | {"action": "Skip"}],
+    }
+    status = {
+        "isRunning": True,
+        "shouldBeRunning": True,
+        "nextStop": "2026-01-05T17:30:00Z",
+        "lastScheduledStartTime": "2026-01-05T09:00:00Z",
+        "active": [{"name": "a-1767603600-0", "uid": "u"}],
+    }
+
+    assert row(a_read("ControlledJob", spec, status)) == {
+        "Name": "a",
+        "Running": "true",
+        "Should be running": "true",
+        "Suspended": "false",
+        "Next start": "",
+        "Next stop": "2026-01-05T17:30:00Z",
+        "Last scheduled start": "2026-01-05T09:00:00Z",
+        "Age": "12m",
+        "Timezone": "Europe/London-60s",
+        "Overrides": "Hold (+1)",
+        "Job": "a-1767603600-0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("spec", "shown"),
+    [
+        ({"days": [{"day": "12-25"}, {"day": "12-26"}]}, "2"),
+        ({"days": [{"day": "12-25"}], "icalendar": "BEGIN:VCALENDAR"}, "1 (+ iCalendar)"),
+    ],
+)
+def test_a_calendar(spec: dict[str, Any], shown: str) -> None:
+    assert row(a_read("Calendar", spec)) == {"Name": "a", "Days": shown, "Age": "12m"}
 
 
 def test_a_job_on_its_way_out() -> None:

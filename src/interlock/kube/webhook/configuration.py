@@ -1,4 +1,4 @@
-"""The objects that tell an API server to ask us about Jobs.
+"""The objects that tell an API server to ask us about Jobs, and about what makes them.
 
 If nobody answers, a change passes (`failurePolicy: Ignore`). With `Fail`, no Job could be created
 or stopped while both replicas are down, though nothing is lost without the answer: a Job that got
@@ -12,8 +12,10 @@ from __future__ import annotations
 from interlock.kube.installation import WEBHOOK_PORT, Installation, Manifest, labelled
 from interlock.kube.rbac import binding, role, rule
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
+from interlock.kube.webhook.judging import JUDGED
 from interlock.resources.job import JOB_FINALIZER
 from interlock.resources.kinds import KINDS
+from interlock.resources.metadata import GROUP, VERSION
 
 #: The names by which refusals are told apart.
 VALIDATING = "jobs.validate.interlock.dev"
@@ -41,7 +43,7 @@ def _configuration(install: Installation, kind: str, hook: Manifest) -> Manifest
 
 
 def _validating(install: Installation) -> Manifest:
-    return _hook(install, VALIDATING, VALIDATE_PATH, [_not_ours(install)])
+    return _hook(install, VALIDATING, VALIDATE_PATH, [_not_ours(install)], JUDGED)
 
 
 def _completing(install: Installation) -> Manifest:
@@ -52,7 +54,7 @@ def _completing(install: Installation) -> Manifest:
             f" || !('{JOB_FINALIZER}' in object.metadata.finalizers)"
         ),
     }
-    made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install), lacks])
+    made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install), lacks], ("Job",))
     return made | {"reinvocationPolicy": "IfNeeded"}
 
 
@@ -64,8 +66,13 @@ def _not_ours(install: Installation) -> Manifest:
     }
 
 
-def _hook(install: Installation, name: str, path: str, conditions: list[Manifest]) -> Manifest:
-    kind = KINDS["Job"]
+def _hook(
+    install: Installation,
+    name: str,
+    path: str,
+    conditions: list[Manifest],
+    kinds: tuple[str, ...],
+) -> Manifest:
     hook: Manifest = {
         "name": name,
         "admissionReviewVersions": ["v1"],
@@ -80,11 +87,11 @@ def _hook(install: Installation, name: str, path: str, conditions: list[Manifest
         },
         "rules": [
             {
-                "apiGroups": [kind.group],
-                "apiVersions": [kind.version],
+                "apiGroups": [GROUP],
+                "apiVersions": [VERSION],
                 "operations": ["CREATE", "UPDATE"],
                 # A status is written by the controller alone, and is no part of this.
-                "resources": [kind.plural],
+                "resources": [KINDS[kind].plural for kind in kinds],
                 "scope": "Namespaced",
             }
         ],

@@ -1,4 +1,4 @@
-"""Whether a Job may become what somebody asks for: the rules of our own door, for a cluster.
+"""Whether an object may become what somebody asks for: the rules of our own door, for a cluster.
 
 Locks are not judged here. Only the controller's account may write them, by its role, and what
 their definition cannot say the admission room checks at every look.
@@ -16,8 +16,9 @@ from interlock.resources.checks import check_update
 from interlock.resources.codec import from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job import JOB_FINALIZER, Job
-from interlock.resources.metadata import Metadata
-from interlock.resources.modes import Mode, problems_for_mode
+from interlock.resources.kinds import KINDS
+from interlock.resources.metadata import GROUP, Metadata, Resource
+from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.transitions import has_ended
 from interlock.resources.validation import FieldValidation, read_resource
 
@@ -26,6 +27,10 @@ KEPT = f"the finalizer {JOB_FINALIZER} stays: it is removed when all tasks are p
 #: What a person is told who takes it off a Job of which we cannot say whether it has tasks.
 UNREADABLE = "this Job cannot be read here, so nobody has proven that its tasks are gone"
 
+#: What is judged: all that people write.
+JUDGED = tuple(
+    kind.name for kind in KINDS.values() if kind.group == GROUP and not kind.made_by_system
+)
 _KNOWN = frozenset(Metadata.__struct_encode_fields__)
 
 
@@ -39,7 +44,8 @@ def judge(change: Change, controllers: Set[str]) -> Verdict:
     if change.sub_resource or change.object is None:
         return Verdict()
     if change.old_object is None:
-        return Verdict(problems=_read(change.object)[1], name=_name(change.object))
+        given = change.object
+        return Verdict(problems=_read(given)[1], kind=_kind(given), name=_name(given))
     if change.user_info.username in controllers:
         return Verdict()
     return _judge_update(change.old_object, change.object)
@@ -59,7 +65,7 @@ def complete(change: Change, controllers: Set[str]) -> Verdict:
     if change.user_info.username in controllers or JOB_FINALIZER not in _finalizers(old):
         return Verdict()
     held = _read(old)[0]
-    if held is None or has_ended(held):
+    if not isinstance(held, Job) or has_ended(held):
         return Verdict()
     return Verdict(patch=_hold(new), warnings=(KEPT,))
 
@@ -76,35 +82,42 @@ def _judge_update(before: Document, after: Document) -> Verdict:
     if old is not None and new is not None:
         problems += check_update(old, new)
     warnings = (UNREADABLE,) if lets_go and old is None else ()
-    return Verdict(problems=tuple(problems), name=_name(after), warnings=warnings)
+    return Verdict(
+        problems=tuple(problems), kind=_kind(after), name=_name(after), warnings=warnings
+    )
 
 
-def _read(given: Document) -> tuple[Job | None, tuple[Problem, ...]]:
-    """The Job, if it can be read, and everything that is wrong with it."""
+def _read(given: Document) -> tuple[Resource | None, tuple[Problem, ...]]:
+    """The resource, if it can be read, and everything that is wrong with it."""
     ours = _ours(given)
     try:
         # The API server has left out unknown fields, or refused them, as it was asked to.
-        job, _ = read_resource(ours, "Job", field_validation=FieldValidation.IGNORE)
+        read, _ = read_resource(ours, _kind(ours), field_validation=FieldValidation.IGNORE)
     except InvalidError as error:
         stored = _stored(ours)
         return stored, (*error.problems, *_problems_here(stored))
     except BadRequestError as error:
         return None, (Problem("object", str(error), ""),)
-    assert isinstance(job, Job)
-    return job, _problems_here(job)
+    return read, _problems_here(read)
 
 
-def _problems_here(job: Job | None) -> tuple[Problem, ...]:
-    return problems_for_mode(job.spec, Mode.CLUSTER) if job is not None else ()
+def _problems_here(resource: Resource | None) -> tuple[Problem, ...]:
+    return problems_in_mode(resource, Mode.CLUSTER) if resource is not None else ()
 
 
-def _stored(ours: Document) -> Job | None:
-    """The Job as far as its types go, whatever else is wrong with it."""
+def _stored(ours: Document) -> Resource | None:
+    """The resource as far as its types go, whatever else is wrong with it."""
     try:
-        job: Job = from_builtins(ours, Job)
+        read: Resource = from_builtins(ours, KINDS[_kind(ours)].type)
     except (msgspec.ValidationError, OverflowError, RecursionError):
         return None
-    return job
+    return read
+
+
+def _kind(given: Document) -> str:
+    """The kind of an object; the API server sends no other than those it was told to."""
+    kind = given.get("kind")
+    return kind if kind in JUDGED else "Job"
 
 
 def _ours(given: Document) -> Document:

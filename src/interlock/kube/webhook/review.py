@@ -52,7 +52,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """What we say about a change: it passes when there is no problem with it."""
 
     problems: tuple[Problem, ...] = ()
-    #: What the object is called, for people.
+    #: What the object is, and what it is called, for people.
+    kind: str = "Job"
     name: str = ""
     warnings: tuple[str, ...] = ()
     #: A JSON patch that completes the object.
@@ -82,7 +83,7 @@ def answer_review(change: Change, verdict: Verdict) -> bytes:
     """The review with our answer in it."""
     response: Document = {"uid": change.uid, "allowed": not verdict.problems}
     if verdict.problems:
-        response["status"] = refusal(verdict.name, verdict.problems)
+        response["status"] = refusal(verdict.name, verdict.problems, verdict.kind)
     if verdict.warnings:
         response["warnings"] = [warning[:_MAX_WARNING] for warning in verdict.warnings]
     if verdict.patch:
@@ -92,9 +93,9 @@ def answer_review(change: Change, verdict: Verdict) -> bytes:
     return msgspec.json.encode(answer)
 
 
-def refusal(name: str, problems: Sequence[Problem]) -> Status:
+def refusal(name: str, problems: Sequence[Problem], kind_name: str = "Job") -> Status:
     """A refusal as our own server words it; kubectl prints each of its causes."""
-    kind = KINDS["Job"]
+    kind = KINDS[kind_name]
     told = [str(problem) for problem in problems]
     joined = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
     causes = tuple(

@@ -19,7 +19,7 @@ from interlock.resources.timing.flaws import Flaw
 from interlock.resources.timing.recurrences import Recurrence, days_of, work_of
 
 #: How many days may be looked at for one file; its events after that are left out.
-MAX_DAYS = 500_000
+MAX_DAYS = 100_000
 
 _LINE = re.compile(r'([A-Za-z0-9-]+)((?:;[A-Za-z0-9-]+=(?:"[^"]*"|[^";:,]*)(?:,[^";:]*)?)*):(.*)')
 _PARAMETER = re.compile(r';([A-Za-z0-9-]+)=("[^"]*"|[^";:]*)')

@@ -103,6 +103,11 @@ class Plan:
             yield from turns
             at = seconds_of(turns[0].at)
 
+    def next_skipped(self, moment: datetime) -> Turn | None:
+        """The first start or stop after a moment that calendars keep from happening."""
+        skipped = self._skipped_after(seconds_of(moment))
+        return min(skipped, key=lambda turn: turn.at, default=None)
+
     def _turns_after(self, at: int) -> list[Turn]:
         """What comes next: all that is due at the first moment after `at` at which anything is."""
         found = [

@@ -29,6 +29,9 @@ class Promise:
     def wrote(self, change: Change) -> None:
         """A write was committed; the truth holds it already."""
 
+    def scheduled(self, change: Change) -> None:
+        """A JobConfig or a ControlledJob was written; the truth holds it already."""
+
     def starts(self, life: Life) -> None:
         """A process begins; the truth holds it already."""
 
@@ -56,6 +59,9 @@ class Judge:
         if change.key.kind in ("Job", "Lock"):
             for promise in self._promises:
                 promise.wrote(change)
+        elif change.key.kind in ("JobConfig", "ControlledJob"):
+            for promise in self._promises:
+                promise.scheduled(change)
 
     def started(self, life: Life) -> None:
         """A process began."""

@@ -123,7 +123,7 @@ class Machine:
                 self._record(replace(_report(order, ReportState.ENDED), message=message))
                 continue
             self._record(_report(order, ReportState.ACCEPTED))
-            self._later(self._random.choice((0.0, 0.001, 0.05, 2.0)), self._start, order)
+            self._later(self._delay_of(order), self._start, order)
 
     def stop(self, stops: Sequence[TaskStop]) -> None:
         """Stop attempts; one that is not known will never start."""
@@ -227,11 +227,19 @@ class Machine:
 
     # Processes
 
+    def _delay_of(self, order: TaskOrder) -> float:  # noqa: ARG002 (others may want to know)
+        """Seconds until an accepted attempt starts."""
+        return self._random.choice((0.0, 0.001, 0.05, 2.0))
+
+    def _behaviour_of(self, order: TaskOrder) -> Behaviour:
+        """What an attempt does."""
+        return read_behaviour(order.command)
+
     def _start(self, order: TaskOrder) -> None:
         record = self.records.get(order.id)
         if record is None or record.state is not ReportState.ACCEPTED:
             return
-        behaviour = read_behaviour(order.command)
+        behaviour = self._behaviour_of(order)
         if behaviour.broken:
             self._record(replace(record, state=ReportState.NOT_STARTED, message="no such program"))
             return

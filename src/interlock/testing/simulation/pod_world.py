@@ -15,7 +15,6 @@ from interlock.resources.modes import Mode
 from interlock.resources.tasks import TaskOrder
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
-from interlock.testing.builders import T0
 from interlock.testing.simulation.cluster import Cluster, is_ours
 from interlock.testing.simulation.faults import FaultRates
 from interlock.testing.simulation.faulty_objects import (
@@ -119,7 +118,7 @@ class PodWorld(World):
             self.cluster.owner_is_gone(resource.metadata.uid)
 
     def _lay_ground(self) -> None:
-        cluster = Cluster(self.loop, Random(f"{self.seed}:cluster"), self.history, T0)
+        cluster = Cluster(self.loop, Random(f"{self.seed}:cluster"), self.history, self.epoch)
         self.cluster = cluster
         self._pod_promises = [promise(self.truth, cluster) for promise in POD_PROMISES]
         usual = [promise(self.truth) for promise in PROMISES]

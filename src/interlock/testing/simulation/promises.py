@@ -103,7 +103,12 @@ class NeverTwice(Promise):
         held = len(lock.status.holders)
         for holder in joined:
             job = self.truth.by_uid.get(holder.uid)
-            if job is None or job.metadata.name in self.truth.bad:
+            if (
+                job is None
+                or job.metadata.name in self.truth.bad
+                or holder.uid in self.truth.revised
+            ):
+                # Who asks for less than before gives such a grant back; see `_check_admission`.
                 continue
             requests = [r for r in job.spec.locks if r.key == lock.spec.key]
             for request in requests:
@@ -143,6 +148,12 @@ class NeverTwice(Promise):
                 raise self.broken(f"{name} is admitted without lock {request.key}", name)
             if all(h.token != tokens.get(request.key) for h in held):
                 raise self.broken(f"{name} has no token of lock {request.key}", name)
+            first = sum(
+                h.token < tokens[request.key] and not self.truth.is_over(h.uid) for h in holders
+            )
+            if first >= request.limit and request.when_taken is not WhenTaken.ALLOW:
+                told = f"{name} is admitted behind {first} holders of {request.key}"
+                raise self.broken(f"{told}, and agreed to {request.limit}", name)
 
     def _check_end(self, change: Change) -> None:
         """A Job that ends, or goes, has no process left."""

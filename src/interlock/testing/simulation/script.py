@@ -11,6 +11,7 @@ from random import Random
 
 from msgspec import Struct
 
+from interlock.resources.controlled_job import ControlledJobSpec, OverrideAction
 from interlock.resources.durations import Duration, format_duration
 from interlock.resources.job import (
     Backoff,
@@ -21,6 +22,7 @@ from interlock.resources.job import (
     Retries,
     WhenTaken,
 )
+from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.process import NoopSpec, ProcessSpec
 
 PLANES = 2
@@ -156,6 +158,78 @@ class DeletePod(Struct, frozen=True, tag=True):
     strip: bool = False
 
 
+class ApplyConfig(Struct, frozen=True, tag=True):
+    """A person applies a JobConfig: makes it, or changes all of it."""
+
+    name: str
+    spec: JobConfigSpec
+
+
+class ApplyControlled(Struct, frozen=True, tag=True):
+    """A person applies a ControlledJob; its overrides stay as they are."""
+
+    name: str
+    spec: ControlledJobSpec
+
+
+class ApplyCalendar(Struct, frozen=True, tag=True):
+    """A person applies a Calendar of these days."""
+
+    name: str
+    days: tuple[str, ...]
+
+
+class RemoveObject(Struct, frozen=True, tag=True):
+    """A person deletes a JobConfig, a ControlledJob or a Calendar."""
+
+    kind: str
+    name: str
+
+
+class SuspendSchedule(Struct, frozen=True, tag=True):
+    """A person suspends a JobConfig or a ControlledJob, or resumes it."""
+
+    kind: str
+    name: str
+    suspend: bool
+
+
+class RunByHand(Struct, frozen=True, tag=True):
+    """A person runs a JobConfig on demand, or starts a ControlledJob."""
+
+    kind: str
+    name: str
+
+
+class StopByHand(Struct, frozen=True, tag=True):
+    """A person stops the Job of a ControlledJob for this window."""
+
+    name: str
+
+
+class DeleteOneOf(Struct, frozen=True, tag=True):
+    """A person deletes a Job of a JobConfig or a ControlledJob: the first by luck."""
+
+    kind: str
+    name: str
+    luck: float
+
+
+class AddOverride(Struct, frozen=True, tag=True):
+    """A person makes an exception to the plan of a ControlledJob; moments count from now."""
+
+    name: str
+    action: OverrideAction
+    begin: float
+    until: float
+
+
+class Outage(Struct, frozen=True, tag=True):
+    """Nobody is there for a while: every control plane is gone."""
+
+    seconds: float
+
+
 Act = (
     CreateJob
     | DeleteJob
@@ -176,6 +250,16 @@ Act = (
     | CrashNode
     | RemoveNode
     | DeletePod
+    | ApplyConfig
+    | ApplyControlled
+    | ApplyCalendar
+    | RemoveObject
+    | SuspendSchedule
+    | RunByHand
+    | StopByHand
+    | DeleteOneOf
+    | AddOverride
+    | Outage
 )
 
 

@@ -5,12 +5,17 @@ Control planes only have caches and reports. The promises are judged by this.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from msgspec import Struct
 
 from interlock.resources.admission import AdmissionPhase
+from interlock.resources.calendar import Calendar
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job, LockRequest, WhenTaken
+from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
-from interlock.resources.metadata import Key
+from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import EventType
@@ -43,6 +48,8 @@ class Truth:
         self.by_uid: dict[str, Job] = {}
         self.gone: dict[str, None] = {}
         self.locks: dict[LockKey, Lock] = {}
+        #: JobConfigs, ControlledJobs and Calendars.
+        self.schedules: dict[Key, Resource] = {}
         #: The terms of every admitted Job, by uid and key.
         self.terms: dict[str, dict[str, Term]] = {}
         #: What really runs, and how what ran has ended: exit code and signal.
@@ -52,8 +59,14 @@ class Truth:
         self.written_off: dict[TaskId, None] = {}
         #: Uids that a person asked to delete.
         self.to_delete: dict[str, None] = {}
+        #: When the schedule of each owner was last changed, by uid.
+        self.edited: dict[str, datetime] = {}
+        #: Uids of owners that a person deleted.
+        self.removed: dict[str, None] = {}
         #: Names of objects that no door would have let in; they may do harm to themselves.
         self.bad: dict[str, None] = {}
+        #: Jobs whose locks were changed after they were created, by uid.
+        self.revised: dict[str, None] = {}
         #: Since when each waiting Job stands where it stands.
         self.stands_since: dict[str, float] = {}
         #: Who made the write that is being judged.
@@ -80,6 +93,10 @@ class Truth:
                 self.locks.pop(lock, None)
             else:
                 self.locks[lock] = resource
+        elif isinstance(resource, JobConfig | ControlledJob | Calendar):
+            self.schedules[resource.key] = resource
+            if is_gone:
+                del self.schedules[resource.key]
         else:
             return
         self.activity += 1
@@ -94,6 +111,8 @@ class Truth:
             return
         self.jobs[job.key] = job
         was = before if isinstance(before, Job) else None
+        if was is not None and was.spec.locks != job.spec.locks:
+            self.revised[uid] = None
         if was is None or _standing(was) != _standing(job):
             self.stands_since[uid] = self.now
         if job.status.admission.phase is AdmissionPhase.ADMITTED and uid not in self.terms:

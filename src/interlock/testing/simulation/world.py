@@ -92,7 +92,7 @@ class Plane:
         self._crashed = lambda why: world.crash(number, why)
         self.luck = Random(f"{world.seed}:{self.name}")
         self.process = world.loop.start_process(self.name)
-        self.clock = SimClock(world.loop, self.process, T0)
+        self.clock = SimClock(world.loop, self.process, world.epoch)
         self.clock.jump(world.ahead[number])
         wire = self.wire(world.store_process)
         self.store = FaultyStore(world.store, wire, world.loop, world.truth)
@@ -161,6 +161,8 @@ class World:
     rivals = False
     #: What its control planes can run.
     mode = Mode.EMBEDDED
+    #: When it begins.
+    epoch = T0
 
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
@@ -243,12 +245,12 @@ class World:
     # The beginning
 
     def _now(self) -> datetime:
-        return T0 + timedelta(microseconds=self.loop.now_us)
+        return self.epoch + timedelta(microseconds=self.loop.now_us)
 
     def _lay_ground(self) -> None:
         """Make what work runs on, and the judge who hears of everything there."""
         self.judge = Judge(self.truth, [promise(self.truth) for promise in PROMISES])
-        self.machine = Machine(self.loop, Random(f"{self.seed}:machine"), self.history, T0)
+        self.machine = Machine(self.loop, Random(f"{self.seed}:machine"), self.history, self.epoch)
         self.machine.started.append(self.judge.started)
         self.machine.ended.append(self.judge.ended)
         self.machine.stopped.append(self.judge.stopped)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
+from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from interlock.testing.simulation.world import RivalWorld, World
 
 #: By name.
 WORLDS: dict[str, type[World]] = {
-    world.name: world for world in (World, RivalWorld, PodWorld, RivalPodWorld)
+    world.name: world
+    for world in (
+        World,
+        RivalWorld,
+        PodWorld,
+        RivalPodWorld,
+        ScheduleWorld,
+        RivalScheduleWorld,
+    )
 }

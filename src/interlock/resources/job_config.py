@@ -1,0 +1,149 @@
+"""A JobConfig: Jobs by the clock, or on demand, of one template."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import field
+
+from interlock.resources.durations import Duration
+from interlock.resources.job import Trouble, WhenTaken
+from interlock.resources.metadata import Condition, Moment, Noun, Resource
+from interlock.resources.options import OptionSpec
+from interlock.resources.schedule import (
+    Books,
+    HistoryLimits,
+    JobReference,
+    JobTemplate,
+    ScheduleSpec,
+)
+
+
+class Concurrency(Noun):
+    """How many Jobs of the config may run at a time, and what becomes of more."""
+
+    #: What a Job does when `maxConcurrency` run already.
+    policy: WhenTaken = WhenTaken.ENQUEUE
+    max_concurrency: int = 1
+    #: No further Job is taken while so many wait.
+    max_queued: int = 20
+
+
+class CatchUpPolicy(StrEnum):
+    """What becomes of due times that passed while nobody looked."""
+
+    #: They are run, the oldest first, within `atMost` and `notOlderThan`.
+    OLDEST_FIRST = "OldestFirst"
+    #: The newest is run, if it is not older than `notOlderThan`.
+    ONLY_NEWEST = "OnlyNewest"
+    #: None is run; one that is late by less than a minute is not missed.
+    SKIP_ALL = "SkipAll"
+
+
+class CatchUp(Noun):
+    """What becomes of due times that passed while nobody looked. Skips are recorded."""
+
+    policy: CatchUpPolicy = CatchUpPolicy.OLDEST_FIRST
+    #: At most this many of those found at one look are run.
+    at_most: int = 5
+    #: None that is older is run.
+    not_older_than: Duration = Duration(minutes=5)
+
+
+class JobConfigSpec(Noun):
+    """What the owner asks for. Only the owner writes it."""
+
+    template: JobTemplate
+    schedules: tuple[ScheduleSpec, ...] = ()
+    concurrency: Concurrency = Concurrency()
+    catch_up: CatchUp = CatchUp()
+    options: tuple[OptionSpec, ...] = ()
+    history: HistoryLimits = HistoryLimits()
+    #: While true nothing is due. Runs on demand go on.
+    suspend: bool = False
+
+
+class JobConfigState(StrEnum):
+    """One word for people."""
+
+    #: Has no schedule.
+    READY = "Ready"
+    #: Waits for its next due time.
+    READY_ENABLED = "ReadyEnabled"
+    #: Has schedules, and all of them are disabled or the config is suspended.
+    READY_DISABLED = "ReadyDisabled"
+    #: Jobs wait, none runs.
+    JOB_QUEUED = "JobQueued"
+    #: Jobs run.
+    EXECUTING = "Executing"
+
+
+class SkipReason(StrEnum):
+    """Why a due time became no Job."""
+
+    #: A calendar closes the day.
+    CALENDAR = "Calendar"
+    #: A calendar that the schedule names does not exist.
+    CALENDAR_MISSING = "CalendarMissing"
+    #: It was found later than catchUp.notOlderThan allows.
+    TOO_OLD = "TooOld"
+    #: catchUp.atMost others were run instead.
+    TOO_MANY_MISSED = "TooManyMissed"
+    #: catchUp says to run a newer one, or none that was missed.
+    MISSED = "Missed"
+    #: The policy is Forbid, and as many Jobs run as may.
+    CONCURRENCY = "Concurrency"
+    #: concurrency.maxQueued Jobs wait already.
+    QUEUE_FULL = "QueueFull"
+    #: An option has no value, or the Job would not be good.
+    INVALID = "Invalid"
+    #: The schedule was changed before the due time was looked at.
+    SCHEDULE_CHANGED = "ScheduleChanged"
+
+
+class Skip(Noun):
+    """Due times that became no Job, and why."""
+
+    #: The due time, or the first of several.
+    at: Moment
+    reason: SkipReason
+    message: str = ""
+    #: The last of several.
+    until: Moment | None = None
+    #: How many; 0 when there were too many to be counted.
+    count: int = 1
+
+
+class JobConfigStatus(Noun):
+    """How the config is going. Written by the schedules room alone."""
+
+    state: JobConfigState = field(default_factory=lambda: JobConfigState.READY)
+    #: What was accounted for, and which Jobs may start.
+    books: Books = Books()
+    #: Jobs that wait, and Jobs that run.
+    queued: int = field(default_factory=lambda: 0)
+    active: int = field(default_factory=lambda: 0)
+    queued_jobs: tuple[JobReference, ...] = ()
+    active_jobs: tuple[JobReference, ...] = ()
+    #: The newest due time that became a Job, and the next one to come.
+    last_scheduled: Moment | None = None
+    next_schedule: Moment | None = None
+    #: When a Job of the config last started, by the clock or on demand.
+    last_executed: Moment | None = None
+    last_success: Moment | None = None
+    last_failure: Moment | None = None
+    #: The newest skips, newest last, and how many there were in all.
+    skips: tuple[Skip, ...] = ()
+    skipped: int = 0
+    #: When the numbers above were last brought up to date.
+    counted_at: Moment | None = None
+    conditions: tuple[Condition, ...] = ()
+    #: Written by the loop; None when the last look went well.
+    trouble: Trouble | None = None
+
+
+class JobConfig(Resource, tag="JobConfig", kw_only=True):
+    """A template for Jobs with schedules, options and a rule about running at once."""
+
+    spec: JobConfigSpec
+    status: JobConfigStatus = JobConfigStatus()

@@ -1,0 +1,151 @@
+"""What JobConfigs and ControlledJobs have in common: schedules, templates, and their books."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from interlock.resources.cron_lines import CronLines
+from interlock.resources.job import Job, JobSpec
+from interlock.resources.metadata import Moment, Noun
+from interlock.resources.pods import TemplateMetadata
+from interlock.resources.timing.cron import CronFormat
+from interlock.resources.timing.ticks import OnGap, OnRepeat
+
+#: The moment that a Job was made for: a due time, or the start of a window.
+SCHEDULED_AT_ANNOTATION = "interlock.dev/scheduled-at"
+#: The number of a Job among those of its ControlledJob.
+RUN_ID_ANNOTATION = "interlock.dev/job-run-id"
+#: What the template was when the Job was made of it.
+TEMPLATE_HASH_ANNOTATION = "interlock.dev/job-template-hash"
+#: "true" on a Job that a person started: no schedule contradicts it.
+MANUAL_ANNOTATION = "interlock.dev/is-manually-scheduled"
+#: Why a Job is held back or was stopped; USER_STOP is a person's word.
+SUSPEND_REASON_ANNOTATION = "interlock.dev/suspend-reason"
+USER_STOP = "user-stop"
+#: Why a schedule stopped a Job.
+STOPPED_BECAUSE_ANNOTATION = "interlock.dev/stopped-because"
+#: The stop that a ControlledJob planned for the Job: a killAt that differs is a person's.
+STOPS_AT_ANNOTATION = "interlock.dev/stops-at"
+#: The Job whose place this one takes: the template changed, or a person restarted it.
+TAKES_OVER_ANNOTATION = "interlock.dev/takes-over-from"
+#: On a Job that stands in for one that a person started, and that a schedule made.
+NEEDS_BOOKS_ANNOTATION = "interlock.dev/needs-books"
+#: The JobConfig and the ControlledJob that a Job is of, by name.
+CONFIG_LABEL = "interlock.dev/job-config"
+CONTROLLED_LABEL = "interlock.dev/controlled-job"
+
+
+class ScheduleSpec(Noun):
+    """When something is due, by the clock on a wall."""
+
+    #: A cron line, or a list of them; `H` stands for a value that is the config's own.
+    cron: CronLines
+    #: How lines of six fields are meant.
+    format: CronFormat | None = None
+    #: A zone such as Europe/London, or a fixed offset such as UTC+2.
+    timezone: str = "UTC"
+    #: Nothing is due before this moment.
+    not_before: Moment | None = None
+    #: Nothing is due after this moment.
+    not_after: Moment | None = None
+    #: While true this schedule is never due.
+    disabled: bool = False
+    on_gap: OnGap = OnGap.RUN_AFTER
+    on_repeat: OnRepeat = OnRepeat.FIRST
+    #: Calendars whose days are left out.
+    exclude: tuple[str, ...] = ()
+    #: Calendars that a day must be in.
+    only: tuple[str, ...] = ()
+
+
+class JobTemplate(Noun):
+    """What Jobs are made of."""
+
+    spec: JobSpec
+    #: Labels and annotations that the Jobs get.
+    metadata: TemplateMetadata = TemplateMetadata()
+
+
+class HistoryLimits(Noun):
+    """How many ended Jobs are kept; older ones are deleted."""
+
+    succeeded: int = 10
+    #: Jobs that ended in any other way.
+    failed: int = 10
+
+
+class JobReference(Noun):
+    """A Job by name and identity."""
+
+    name: str
+    uid: str
+
+
+class ExpectedJob(Noun):
+    """A Job that the schedule made and wrote down: the admission room lets in no other."""
+
+    name: str
+    uid: str
+    #: What it was made for.
+    scheduled_at: Moment
+    #: The version it had when it was written down: who has heard all up to it, and does not find
+    #: the Job, knows that it is gone.
+    job_version: int = 0
+
+
+class Books(Noun):
+    """What a schedule has accounted for. A Job that is not in the books does not start.
+
+    A Job is made first and written down after. Whoever made one from an old view finds
+    that its write of the books fails, and the Job it made is never let in: so a due time is run
+    once, whoever leads and however late a write lands.
+    """
+
+    #: What the schedule was when it was last looked at; a change of it never fires the past.
+    schedule_hash: str = ""
+    #: Since when the schedule is as it is.
+    since: Moment | None = None
+    #: Everything that was due up to this moment became a Job or a skip.
+    accounted_to: Moment | None = None
+    #: Jobs that may start and were not seen to have started.
+    expected: tuple[ExpectedJob, ...] = ()
+
+
+def is_of_schedule(job: Job) -> bool:
+    """Whether a schedule made the Job, so that it must be in the books before it starts."""
+    annotations = job.metadata.annotations
+    if is_manual(job) and NEEDS_BOOKS_ANNOTATION not in annotations:
+        return False
+    # A JobConfig's Jobs without a due time were asked for by a person.
+    kinds = ("ControlledJob", "JobConfig")[: 2 if SCHEDULED_AT_ANNOTATION in annotations else 1]
+    return any(owner.controller and owner.kind in kinds for owner in job.metadata.owner_references)
+
+
+def controlled_lock(name: str) -> str:
+    """The key of the lock that at most one Job of a ControlledJob holds at a time."""
+    return f"controlledjob/{name}"
+
+
+def is_manual(job: Job) -> bool:
+    """Whether a person started the Job."""
+    return job.metadata.annotations.get(MANUAL_ANNOTATION, "").lower() == "true"
+
+
+def scheduled_at(job: Job) -> datetime | None:
+    """What the Job was made for, as its annotation says; None if it says nothing that can be read.
+
+    Anybody may write annotations: a text that is no moment counts as none.
+    """
+    text = job.metadata.annotations.get(SCHEDULED_AT_ANNOTATION)
+    if not text:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def written_moment(at: datetime) -> str:
+    """A moment as Jobs carry it: RFC 3339, in UTC, to the second."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,99 @@
+"""What lists show of the kinds that say when: columns of JobConfigs, ControlledJobs, Calendars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from interlock.resources.calendar import Calendar
+from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.job_config import JobConfig
+
+#: Its name, its value, and what it is.
+Told = tuple[str, Callable[[Any], object], str]
+
+#: Further lines of a schedule are counted and not shown.
+_MANY = " (+{})"
+
+
+def _moment(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if moment else ""
+
+
+def _yes(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _first(values: list[str]) -> str:
+    more = len(values) - 1
+    return values[0] + (_MANY.format(more) if more else "") if values else ""
+
+
+def _cron(config: JobConfig) -> str:
+    return _first([line for schedule in config.spec.schedules for line in schedule.cron])
+
+
+def _timezone(config: JobConfig) -> str:
+    return _first(list(dict.fromkeys(schedule.timezone for schedule in config.spec.schedules)))
+
+
+def _zone(controlled: ControlledJob) -> str:
+    zone = controlled.spec.timezone
+    return f"{zone.name}{zone.offset:+}s" if zone.offset else zone.name
+
+
+def _overrides(controlled: ControlledJob) -> str:
+    return _first([override.action.value for override in controlled.spec.overrides])
+
+
+def _job(controlled: ControlledJob) -> str:
+    """The Job that runs, or the newest of the window."""
+    status = controlled.status
+    if status.active:
+        return _first([reference.name for reference in status.active])
+    return status.window.job.name if status.window and status.window.job else ""
+
+
+def _days(calendar: Calendar) -> str:
+    """How many days are written; those of an iCalendar file are not counted."""
+    listed = str(len(calendar.spec.days))
+    return f"{listed} (+ iCalendar)" if calendar.spec.icalendar else listed
+
+
+CONFIG: tuple[Told, ...] = (
+    ("State", lambda one: one.status.state.value, "What the config is doing."),
+    ("Active", lambda one: one.status.active, "Jobs that run."),
+    ("Queued", lambda one: one.status.queued, "Jobs that wait."),
+    ("Last schedule", lambda one: _moment(one.status.last_scheduled), "Last due time with a Job."),
+    ("Next schedule", lambda one: _moment(one.status.next_schedule), "When it is due next."),
+)
+CONFIG_WIDE: tuple[Told, ...] = (
+    ("Cron", _cron, "When it is due."),
+    ("Timezone", _timezone, "Whose clock tells the time."),
+    ("Last success", lambda one: _moment(one.status.last_success), "When a Job last succeeded."),
+    ("Last failure", lambda one: _moment(one.status.last_failure), "When a Job last failed."),
+    ("Skipped", lambda one: one.status.skipped, "Due times that became no Job."),
+)
+CONTROLLED: tuple[Told, ...] = (
+    ("Running", lambda one: _yes(one.status.is_running), "Whether its Job runs."),
+    (
+        "Should be running",
+        lambda one: _yes(one.status.should_be_running),
+        "Whether a window is open.",
+    ),
+    ("Suspended", lambda one: _yes(one.status.is_suspended), "Whether it is held back."),
+    ("Next start", lambda one: _moment(one.status.next_start), "When a window opens next."),
+    ("Next stop", lambda one: _moment(one.status.next_stop), "When the window closes next."),
+    (
+        "Last scheduled start",
+        lambda one: _moment(one.status.last_scheduled_start_time),
+        "When the window opened that is open, or was last.",
+    ),
+)
+CONTROLLED_WIDE: tuple[Told, ...] = (
+    ("Timezone", _zone, "Whose clock tells the time."),
+    ("Overrides", _overrides, "Exceptions to the plan that are not over."),
+    ("Job", _job, "The Job that runs, or ran last."),
+)
+CALENDAR: tuple[Told, ...] = (("Days", _days, "Entries of the calendar."),)

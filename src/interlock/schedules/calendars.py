@@ -1,0 +1,86 @@
+"""The days of stored Calendars, read once for each version of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from msgspec import Struct
+
+from interlock.control.cache import Cache
+from interlock.resources.calendar import Calendar as CalendarResource
+from interlock.resources.metadata import Key
+from interlock.resources.timing.calendars import Calendar, NamedDays
+from interlock.resources.timing.day_texts import read_days
+from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.icalendar import read_icalendar
+
+#: So many calendars are kept ready; others are read again when they are needed.
+KEPT = 256
+
+
+class FoundCalendar(Struct, frozen=True, eq=False):
+    """What there is under the name of a calendar."""
+
+    #: None when it does not exist or cannot be read.
+    calendar: Calendar | None
+    #: Moves whenever anything about the calendar changes; empty while there is none.
+    version: str
+    #: Why there is no calendar; empty when there is one.
+    problem: str = ""
+
+
+class Calendars:
+    """Finds calendars by name."""
+
+    def __init__(self, cache: Cache[CalendarResource]) -> None:
+        self._cache = cache
+        self._read: OrderedDict[tuple[str, str], FoundCalendar] = OrderedDict()
+
+    def version(self, namespace: str, name: str) -> str:
+        """What tells one state of a calendar from another; cheap to ask for."""
+        stored = self._cache.get(Key("Calendar", namespace, name))
+        return _version(stored) if stored is not None else ""
+
+    def find(self, namespace: str, name: str) -> FoundCalendar:
+        """The calendar of a name, or why there is none."""
+        stored = self._cache.get(Key("Calendar", namespace, name))
+        if stored is None:
+            return FoundCalendar(None, "", f"calendar {name} does not exist")
+        key = (namespace + "/" + name, _version(stored))
+        found = self._read.get(key)
+        if found is None:
+            found = self._read[key] = read_calendar(stored)
+            if len(self._read) > KEPT:
+                self._read.popitem(last=False)
+        self._read.move_to_end(key)
+        return found
+
+
+def read_calendar(stored: CalendarResource) -> FoundCalendar:
+    """Read the days of a stored calendar.
+
+    A calendar with a day that cannot be read is as good as none: a holiday that is left out in
+    silence would be a run on a holiday.
+    """
+    name, spec = stored.metadata.name, stored.spec
+    entries: list[NamedDays] = []
+    for at, day in enumerate(spec.days):
+        try:
+            entries.append(NamedDays(read_days(day.day), day.name or day.day))
+        except UnreadableError as error:
+            problem = f"calendar {name} cannot be read: spec.days[{at}]: {error}"
+            return FoundCalendar(None, _version(stored), problem)
+    if spec.icalendar:
+        reading = read_icalendar(name, spec.icalendar)
+        if reading.flaws:
+            flaw = reading.flaws[0]
+            problem = (
+                f"calendar {name} cannot be read: spec.icalendar: line {flaw.place}: {flaw.message}"
+            )
+            return FoundCalendar(None, _version(stored), problem)
+        entries.extend(reading.calendar.entries)
+    return FoundCalendar(Calendar(name, entries), _version(stored))
+
+
+def _version(stored: CalendarResource) -> str:
+    return f"{stored.metadata.uid}@{stored.metadata.resource_version}"

@@ -1,0 +1,160 @@
+"""What becomes of the due times that a look finds: which are run, and why the others are not.
+
+Never more than a bounded number of due times is walked: what lies beyond is told as one stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock.resources.job_config import CatchUp, CatchUpPolicy, Skip, SkipReason
+from interlock.schedules.configs.due_times import (
+    DueTime,
+    Timing,
+    last_due,
+    last_run,
+    next_due,
+    next_run,
+)
+
+#: A due time that is late by less was not missed, whatever the policy: somebody was looking.
+ON_TIME = timedelta(minutes=1)
+#: So many due times that are not run are counted one by one at a look.
+COUNTED = 1000
+#: So many searches are made for that: a config of many lines has fewer due times counted.
+_SEARCHES = 20_000
+_SECOND = timedelta(seconds=1)
+_INSTANT = timedelta(microseconds=1)
+_EVER = datetime.min.replace(tzinfo=UTC)
+
+
+class Run(Struct, frozen=True):
+    """A due time that is to become a Job."""
+
+    at: datetime
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """The due times that a look finds: those after `begin`, until now."""
+
+    timing: Timing
+    catch_up: CatchUp
+    begin: datetime
+    now: datetime
+
+    @property
+    def oldest(self) -> datetime:
+        """Due times before this moment are not run. Nothing that is on time is too old."""
+        # A whole minute late is missed.
+        on_time = self.now - ON_TIME + _INSTANT
+        if self.catch_up.policy is CatchUpPolicy.SKIP_ALL:
+            return on_time
+        try:
+            return min(on_time, self.now - self.catch_up.not_older_than)
+        except OverflowError:
+            return _EVER
+
+
+def account_for(look: Look, taken: Sequence[datetime]) -> Iterator[Run | Skip]:
+    """Every due time of a look, in order: to be run, or skipped with the reason.
+
+    Those in `taken` have their Job already, made by an earlier look, and are run in any case.
+    """
+    counter = _Counter(look)
+    place = look.begin
+    for at in sorted({*taken, *_chosen(look, taken)}):
+        yield from counter.skips(place, at - _SECOND)
+        yield Run(at)
+        place = at
+    yield from counter.skips(place, look.now)
+
+
+def _chosen(look: Look, taken: Sequence[datetime]) -> Iterator[datetime]:
+    """The due times to be run, beside those that were taken before."""
+    catch_up, now = look.catch_up, look.now
+    if catch_up.policy is CatchUpPolicy.ONLY_NEWEST or not catch_up.at_most:
+        newest = last_run(look.timing, now)
+        if newest is None or newest <= look.begin:
+            return
+        # atMost: 0 is no catching up at all; what is on time is still run.
+        if newest > now - ON_TIME or (catch_up.at_most and newest >= look.oldest):
+            yield newest
+        return
+    room = catch_up.at_most - len(taken)
+    after = max(look.begin, look.oldest - _INSTANT) if look.oldest > _EVER else look.begin
+    while room > 0:
+        run = next_run(look.timing, after)
+        if run is None or run > now:
+            return
+        if run not in taken:
+            yield run
+            room -= 1
+        after = run
+
+
+class _Counter:
+    """Tells the due times that are not run, neighbours of one reason together."""
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        lines = sum(len(planned.schedule.lines) for planned in look.timing.planned)
+        self._left = max(10, min(COUNTED, _SEARCHES // max(lines, 1)))
+
+    def skips(self, after: datetime, until: datetime) -> Iterator[Skip]:
+        """The skips after one moment, until another."""
+        skip: Skip | None = None
+        due = next_due(self._look.timing, after)
+        while due is not None and due.at <= until:
+            one = self._skip(due)
+            if not self._left:
+                yield from (skip,) if skip is not None else ()
+                yield self._rest(one, until)
+                return
+            self._left -= 1
+            if skip is not None and is_like(skip, one):
+                skip = joined(skip, one)
+            else:
+                yield from (skip,) if skip is not None else ()
+                skip = one
+            due = next_due(self._look.timing, due.at)
+        if skip is not None:
+            yield skip
+
+    def _rest(self, first: Skip, until: datetime) -> Skip:
+        last = last_due(self._look.timing, until)
+        return replace(first, until=last if last != first.at else None, count=0)
+
+    def _skip(self, due: DueTime) -> Skip:
+        if due.reason is not None:
+            return Skip(at=due.at, reason=due.reason, message=due.message)
+        catch_up = self._look.catch_up
+        match catch_up.policy:
+            case CatchUpPolicy.SKIP_ALL if due.at < self._look.oldest:
+                return Skip(at=due.at, reason=SkipReason.MISSED, message="it was missed")
+            case CatchUpPolicy.OLDEST_FIRST | CatchUpPolicy.ONLY_NEWEST if (
+                due.at < self._look.oldest
+            ):
+                message = f"it was found later than {catch_up.not_older_than} after"
+                return Skip(at=due.at, reason=SkipReason.TOO_OLD, message=message)
+            case CatchUpPolicy.ONLY_NEWEST:
+                message = "a newer one is run instead"
+                return Skip(at=due.at, reason=SkipReason.MISSED, message=message)
+        if not catch_up.at_most:
+            return Skip(at=due.at, reason=SkipReason.MISSED, message="it was missed")
+        message = f"more than {catch_up.at_most} were found at one look"
+        return Skip(at=due.at, reason=SkipReason.TOO_MANY_MISSED, message=message)
+
+
+def is_like(skip: Skip, other: Skip) -> bool:
+    """Whether two skips are told as one when nothing lies between them."""
+    return skip.reason is other.reason and skip.message == other.message
+
+
+def joined(skip: Skip, later: Skip) -> Skip:
+    """Two skips that are told as one."""
+    count = skip.count + later.count if skip.count and later.count else 0
+    return replace(skip, until=later.until or later.at, count=count)

@@ -1,0 +1,113 @@
+"""What is written down about windows: which there were, and what became of each."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from interlock.resources.controlled_job import WindowOutcome, WindowRecord
+from interlock.resources.schedule import JobReference
+from interlock.schedules.controlled.choosing import Verdict
+from interlock.schedules.controlled.runs import Fate, Run
+from interlock.schedules.controlled.situation import Situation, fate_of_record
+
+#: How many windows are kept beside the newest.
+KEPT_WINDOWS = 10
+
+Records = tuple[WindowRecord | None, tuple[WindowRecord, ...]]
+
+
+def records_after(
+    situation: Situation, verdict: Verdict | None, message: str, is_same_plan: bool
+) -> Records:
+    """The newest window and those before it, newest first.
+
+    `message` says why no Job could be made. With `is_same_plan`, windows that opened and closed
+    since the last look are told too.
+    """
+    status = situation.controlled.status
+    held, past = status.window, status.past_windows
+    if situation.standing is None:
+        return held, past
+    current = situation.record
+    others = list(past) if held is None or held is current else [_closed(held, situation), *past]
+    if is_same_plan:
+        missed = _missed(situation, held)
+        others = sorted((*missed, *others), key=lambda each: each.start, reverse=True)
+    window = situation.window
+    if window is None:
+        # The one that was open last stays in its place until another opens.
+        return (others[0] if others else None), tuple(others[1 : KEPT_WINDOWS + 1])
+    record = current or WindowRecord(start=window.start)
+    record = replace(record, start=window.start, stop=window.stop)
+    record = _judged(record, verdict, message) if verdict else _on_hold(record, situation)
+    return record, tuple(others)[:KEPT_WINDOWS]
+
+
+def with_run(record: WindowRecord, run: Run) -> WindowRecord:
+    """The record with its newest Job."""
+    if record.job is not None and record.job.uid == run.uid:
+        return record
+    return replace(
+        record,
+        job=JobReference(name=run.name, uid=run.uid),
+        run_id=run.number,
+        template_hash=run.template_hash,
+        job_version=run.job.version,
+        runs=record.runs + 1,
+    )
+
+
+def _judged(record: WindowRecord, verdict: Verdict, message: str) -> WindowRecord:
+    if verdict.run is not None:
+        record = with_run(record, verdict.run)
+    return replace(record, outcome=verdict.outcome, message=message or verdict.message)
+
+
+def _on_hold(record: WindowRecord, situation: Situation) -> WindowRecord:
+    """An open window in which nothing may run at present."""
+    fate = fate_of_record(record, situation)
+    if fate in _ENDS:
+        return replace(record, outcome=_ENDS[fate])
+    is_new = record.job is None
+    outcome = WindowOutcome.NEVER_STARTED if is_new else WindowOutcome.STOPPED
+    return replace(record, outcome=outcome, message=situation.held)
+
+
+def _closed(record: WindowRecord, situation: Situation) -> WindowRecord:
+    """A window that is not open any more: what became of its Job, and when it closed."""
+    now = situation.now
+    if record.start > now:
+        return record  # Clocks were set back: it is still to come.
+    if record.stop is None or record.stop > now:
+        last = situation.last_stop
+        record = replace(record, stop=last if last is not None and last > record.start else now)
+    fate = fate_of_record(record, situation)
+    if fate is None or record.outcome in _FINAL:
+        return record
+    return replace(record, outcome=_ENDS.get(fate, WindowOutcome.STOPPED), message="")
+
+
+_ENDS = {
+    Fate.FINISHED: WindowOutcome.FINISHED,
+    Fate.FAILED: WindowOutcome.FAILED,
+    Fate.STOPPED_BY_USER: WindowOutcome.STOPPED_BY_USER,
+}
+_FINAL = frozenset({*_ENDS.values(), WindowOutcome.REMOVED_BY_USER, WindowOutcome.TOO_LATE})
+
+
+def _missed(situation: Situation, held: WindowRecord | None) -> list[WindowRecord]:
+    """Windows that nobody looked at while they were open, newest first."""
+    timetable, since = situation.view.timetable, situation.controlled.status.books.accounted_to
+    if timetable is None or since is None:
+        return []
+    window = situation.window
+    at = window.start if window is not None else situation.now
+    missed: list[WindowRecord] = []
+    while len(missed) <= KEPT_WINDOWS:
+        period = timetable.window_before(at)
+        if period is None or period.start <= since or (held and period.start <= held.start):
+            break
+        told = "it opened and closed, and nobody looked"
+        missed.append(WindowRecord(start=period.start, stop=period.stop, message=told))
+        at = period.start
+    return missed

@@ -1,0 +1,115 @@
+"""How things stand with a ControlledJob at one moment, before anything is decided."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from interlock.resources.controlled_job import (
+    ControlledJob,
+    OverrideAction,
+    WindowOutcome,
+    WindowRecord,
+)
+from interlock.schedules.controlled.overrides import Period, of_action
+from interlock.schedules.controlled.plan import Standing, hold_at, why_held
+from interlock.schedules.controlled.runs import Fate, Run, run_of
+from interlock.schedules.controlled.view import ControlledView
+
+
+class Situation(Struct, frozen=True, kw_only=True):
+    """All that a decision is made of."""
+
+    view: ControlledView
+    now: datetime
+    #: None when the plan cannot be read.
+    standing: Standing | None
+    #: Why nothing may run at all, whatever the plan says; empty when it may.
+    held: str
+    runs: tuple[Run, ...]
+
+    @property
+    def controlled(self) -> ControlledJob:
+        """What it is about."""
+        return self.view.controlled
+
+    @property
+    def template_hash(self) -> str:
+        """What the template is now."""
+        return self.view.template_hash
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether something is to run."""
+        return self.standing is not None and self.standing.is_inside
+
+    @property
+    def window(self) -> Period | None:
+        """The window that is open, also while it is on hold."""
+        return self.standing.window if self.standing is not None else None
+
+    @property
+    def last_stop(self) -> datetime | None:
+        """The newest stop."""
+        return self.standing.last_stop if self.standing is not None else None
+
+    @property
+    def record(self) -> WindowRecord | None:
+        """What is known of the window that is open; None if nothing is."""
+        record, window = self.controlled.status.window, self.window
+        if record is None or window is None or record.start > self.now:
+            return None
+        return record if window.overlaps(record.start, record.stop) else None
+
+    @property
+    def known(self) -> tuple[Run, ...]:
+        """The runs that are there, and those that were seen to go, as they were last."""
+        gone = tuple(run_of(job, self.controlled, self.now) for job in self.view.gone)
+        return self.runs + gone
+
+    def is_stray(self, run: Run) -> bool:
+        """Whether a Job was made from an old view: its number is taken, and it is in no books."""
+        return run.is_unwritten and run.number <= self.controlled.status.last_run_id
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the newest Job is not there, and that may be because nobody told of it yet."""
+        record = self.controlled.status.window
+        if record is None or record.job is None or self.view.heard_to >= record.job_version:
+            return False
+        return all(run.uid != record.job.uid for run in self.known)
+
+
+def read_situation(view: ControlledView, now: datetime) -> Situation:
+    """Put together how things stand."""
+    controlled = view.controlled
+    spec = controlled.spec
+    standing = view.timetable.state_at(now) if view.timetable is not None else None
+    holds = of_action(spec.overrides, OverrideAction.HOLD)
+    return Situation(
+        view=view,
+        now=now,
+        standing=standing,
+        held=why_held(spec.suspend, hold_at(holds, now)),
+        runs=tuple(run_of(job, controlled, now) for job in view.jobs),
+    )
+
+
+def fate_of_record(record: WindowRecord, situation: Situation) -> Fate | None:
+    """What became of the Job that a record names; None if it names none."""
+    if record.job is None:
+        return None
+    for run in situation.known:
+        if run.uid == record.job.uid:
+            # Seen to go before it was over: somebody removed it.
+            return Fate.DELETED if run not in situation.runs and not run.is_over else run.fate
+    return _FATES.get(record.outcome, Fate.DELETED)
+
+
+_FATES = {
+    WindowOutcome.FINISHED: Fate.FINISHED,
+    WindowOutcome.FAILED: Fate.FAILED,
+    WindowOutcome.STOPPED: Fate.STOPPED,
+    WindowOutcome.STOPPED_BY_USER: Fate.STOPPED_BY_USER,
+}

@@ -1,0 +1,366 @@
+"""Promises about schedules: every due time is accounted for, and windows are kept.
+
+What is due is worked out here, from the definitions as they were committed, with the clockwork and
+without anything of the room that decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from msgspec.structs import replace
+
+from interlock.resources.controlled_job import (
+    ControlledJob,
+    ControlledJobSpec,
+    OverrideAction,
+    WindowOutcome,
+)
+from interlock.resources.job import Job
+from interlock.resources.job_config import JobConfig, JobConfigSpec, Skip
+from interlock.resources.metadata import Resource
+from interlock.resources.schedule import (
+    SCHEDULED_AT_ANNOTATION,
+    Books,
+    is_manual,
+    is_of_schedule,
+)
+from interlock.resources.timing.cron import read_cron
+from interlock.resources.timing.due import Schedule, upcoming
+from interlock.resources.timing.events import at_time_of_day, event_of
+from interlock.resources.timing.plans import Plan
+from interlock.resources.timing.windows import read_window
+from interlock.resources.timing.zones import find_zone
+from interlock.resources.transitions import has_ended
+from interlock.store.contract import EventType
+from interlock.store.watching import Change
+from interlock.testing.simulation.judge import Promise
+from interlock.testing.simulation.machine import Life
+from interlock.testing.simulation.promises import PROMISES, NeverLost
+from interlock.testing.simulation.truth import Truth
+
+#: What is to happen has happened this long after, when nothing is wrong.
+PROMPT = timedelta(seconds=60)
+
+
+class SchedulePromise(Promise):
+    """A promise that is also asked while nothing is wrong and schedules go on."""
+
+    def calm(self, now: datetime) -> None:
+        """There has been no trouble for a while."""
+
+
+def owner_of(job: Job) -> str | None:
+    """The uid of the JobConfig or ControlledJob that a Job is of."""
+    for owner in job.metadata.owner_references:
+        if owner.controller and owner.kind in ("JobConfig", "ControlledJob"):
+            return owner.uid
+    return None
+
+
+class OncePerDueTime(Promise):
+    """A due time, and a run of a window, is run once; and only what is in the books runs."""
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        self._in_books: dict[str, None] = {}
+        self._ran: dict[tuple[str, str, str], str] = {}
+
+    def scheduled(self, change: Change) -> None:
+        """Remember who was ever written down."""
+        resource = change.event.resource
+        assert isinstance(resource, JobConfig | ControlledJob)
+        for expected in resource.status.books.expected:
+            self._in_books[expected.uid] = None
+
+    def starts(self, life: Life) -> None:
+        """Nothing of a schedule runs that is not in the books, and nothing twice."""
+        job = self.truth.by_uid.get(life.order.job_uid)
+        owner = owner_of(job) if job is not None else None
+        if job is None or owner is None or not is_of_schedule(job):
+            return
+        name, uid = job.metadata.name, job.metadata.uid
+        if uid not in self._in_books:
+            raise self.broken(f"{name} starts and is not in the books", name)
+        due = (owner, job.metadata.annotations[SCHEDULED_AT_ANNOTATION], _run_of(job))
+        other = self._ran.setdefault(due, uid)
+        if other != uid:
+            raise self.broken(f"{name} runs what {other} ran before", name)
+
+
+def _run_of(job: Job) -> str:
+    """Which of several runs of one window a Job is; a due time of a JobConfig has but one."""
+    is_config = job.metadata.owner_references[0].kind == "JobConfig"
+    return "" if is_config else job.metadata.name
+
+
+class EveryDueTimeAccounted(SchedulePromise):
+    """Every due time becomes a Job in the books or a recorded skip: exactly one of them."""
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        #: The definition that the books of each config were last written for.
+        self._specs: dict[str, JobConfigSpec] = {}
+
+    def scheduled(self, change: Change) -> None:
+        """Hold what was written against what was due in the time it accounts for."""
+        after = change.event.resource
+        if not isinstance(after, JobConfig) or change.event.type is EventType.DELETED:
+            return
+        before = change.before if isinstance(change.before, JobConfig) else None
+        was = before.status.books if before is not None else Books()
+        now, uid = after.status.books, after.metadata.uid
+        if now.accounted_to == was.accounted_to and now.schedule_hash == was.schedule_hash:
+            return
+        if was.accounted_to and (not now.accounted_to or now.accounted_to < was.accounted_to):
+            raise self.broken(f"the books of {after.metadata.name} go back", after.metadata.name)
+        is_edit = bool(was.schedule_hash) and was.schedule_hash != now.schedule_hash
+        if is_edit:
+            self._check_edit(before, after)
+        elif now.accounted_to is not None:
+            self._check_stretch(before, after, now.accounted_to)
+        self._specs[uid] = after.spec
+
+    def _check_stretch(self, before: JobConfig | None, after: JobConfig, until: datetime) -> None:
+        name = after.metadata.name
+        begin = _begin(before, after)
+        due = set(due_between(after, begin, until))
+        known = before.status.books.expected if before is not None else ()
+        runs = [e for e in after.status.books.expected if e not in known]
+        for run in runs:
+            if run.scheduled_at not in due:
+                raise self.broken(f"{run.name} is in the books and was not due", name)
+        taken = {run.scheduled_at for run in runs}
+        if len(taken) < len(runs):
+            raise self.broken(f"{name} has two Jobs for one due time", name)
+        skips = _new_skips(before, after)
+        for moment in sorted(due):
+            is_skipped = any(_covers(skip, moment) for skip in skips)
+            if moment in taken and is_skipped:
+                raise self.broken(f"{moment} of {name} is run and skipped", name)
+            if moment not in taken and not is_skipped and not _was_cut(after, skips, moment):
+                raise self.broken(f"{moment} of {name} is neither run nor skipped", name)
+
+    def _check_edit(self, before: JobConfig | None, after: JobConfig) -> None:
+        """What was due by the former schedule before it was changed is told as skipped."""
+        name = after.metadata.name
+        former = self._specs.get(after.metadata.uid)
+        assert before is not None
+        if before.status.books.expected != after.status.books.expected:
+            fresh = {e.uid for e in after.status.books.expected}
+            if fresh - {e.uid for e in before.status.books.expected}:
+                raise self.broken(f"a change of {name} fires something", name)
+        since, looked = before.status.books.accounted_to, after.status.books.since
+        changed = self.truth.edited.get(after.metadata.uid)
+        if former is None or since is None or looked is None or changed is None:
+            return
+        if any(schedule.exclude or schedule.only for schedule in former.schedules):
+            # A day that was closed then may be open now: nobody can tell what was due.
+            return
+        due = due_between(replace(after, spec=former), since, min(changed, looked))
+        skips = _new_skips(before, after)
+        for moment in due:
+            if not any(_covers(skip, moment) for skip in skips):
+                raise self.broken(f"{moment} of {name} was due and is forgotten", name)
+
+    def calm(self, now: datetime) -> None:
+        """Nothing that was due a while ago waits to be accounted for."""
+        for config in self.truth.schedules.values():
+            if isinstance(config, JobConfig) and not config.is_going:
+                begin = _begin(config, config)
+                late = next(iter(due_between(config, begin, now - PROMPT)), None)
+                if late is not None:
+                    name = config.metadata.name
+                    raise self.broken(f"{late} of {name} is not accounted for", name)
+
+
+def _begin(before: JobConfig | None, after: JobConfig) -> datetime:
+    books = before.status.books if before is not None else Books()
+    begin = books.accounted_to or books.since or after.metadata.creation_timestamp
+    assert begin is not None
+    return begin
+
+
+def _new_skips(before: JobConfig | None, after: JobConfig) -> list[Skip]:
+    known = before.status.skips if before is not None else ()
+    return [skip for skip in after.status.skips if skip not in known]
+
+
+def _covers(skip: Skip, moment: datetime) -> bool:
+    return skip.at <= moment <= (skip.until or skip.at)
+
+
+def _was_cut(config: JobConfig, skips: list[Skip], moment: datetime) -> bool:
+    """Whether a skip may have been pushed out of the list by newer ones of the same look."""
+    held = config.status.skips
+    return len(held) >= 10 and len(skips) == len(held) and moment < skips[0].at
+
+
+def due_between(config: JobConfig, begin: datetime, end: datetime) -> Iterator[datetime]:
+    """The due times of a config after `begin` and until `end`, those on closed days too."""
+    if config.spec.suspend:
+        return iter(())
+    identity = f"{config.metadata.namespace}/{config.metadata.name}"
+    found: set[datetime] = set()
+    for spec in config.spec.schedules:
+        if spec.disabled:
+            continue
+        lines = [read_cron(line, identity, spec.format) for line in spec.cron]
+        schedule = Schedule(
+            lines, find_zone(spec.timezone), on_gap=spec.on_gap, on_repeat=spec.on_repeat
+        )
+        due = takewhile(lambda each: each.at <= end, upcoming([schedule], begin))
+        found.update(
+            each.at
+            for each in due
+            if (spec.not_before is None or each.at >= spec.not_before)
+            and (spec.not_after is None or each.at <= spec.not_after)
+        )
+    return iter(sorted(found))
+
+
+class WindowsKept(SchedulePromise):
+    """Inside a window one suitable Job exists, or it is told why not; outside, none runs."""
+
+    def calm(self, now: datetime) -> None:
+        """All that the plan says has happened a while after."""
+        for controlled in self.truth.schedules.values():
+            if isinstance(controlled, ControlledJob) and not controlled.is_going:
+                self._check(controlled, now)
+
+    def _check(self, controlled: ControlledJob, now: datetime) -> None:
+        spec = controlled.spec
+        if any(each.action is OverrideAction.EXTEND for each in spec.overrides):
+            return
+        plan = plan_of(spec)
+        states = [plan.state_at(moment) for moment in (now - 2 * PROMPT, now)]
+        if states[0] != states[1] or not _is_steady(spec, now):
+            return
+        start = states[1].period_start
+        runs = [job for job in self._jobs(controlled) if not has_ended(job) and not is_manual(job)]
+        name = controlled.metadata.name
+        if start is None or _is_held(spec, now) or _is_skipped(spec, start):
+            if runs and (spec.suspend or _is_held(spec, now) or not self._has_manual(controlled)):
+                raise self.broken(f"{runs[0].metadata.name} runs outside a window", name)
+            return
+        record = controlled.status.window
+        # A plan that never stops began when it was made, or last changed.
+        has_begun = states[1].last_stop is not None
+        if record is None or (has_begun and record.start != start):
+            raise self.broken(f"{name} has no record of the window of {start}", name)
+        if record.outcome is WindowOutcome.STARTED and not self._open(controlled):
+            raise self.broken(f"{name} says that its Job runs, and there is none", name)
+        told = record.outcome is not WindowOutcome.NEVER_STARTED or record.message
+        if not told and not controlled.status.conditions:
+            raise self.broken(f"{name} did not start and does not say why", name)
+        for job in runs:
+            if job.spec.kill_at is None and states[1].next_stop is not None:
+                raise self.broken(f"{job.metadata.name} would not stop by itself", name)
+
+    def _jobs(self, controlled: ControlledJob) -> list[Job]:
+        uid = controlled.metadata.uid
+        return [job for job in self.truth.jobs.values() if owner_of(job) == uid]
+
+    def _open(self, controlled: ControlledJob) -> list[Job]:
+        return [job for job in self._jobs(controlled) if not has_ended(job)]
+
+    def _has_manual(self, controlled: ControlledJob) -> bool:
+        return any(is_manual(job) for job in self._jobs(controlled))
+
+
+def plan_of(spec: ControlledJobSpec) -> Plan:
+    """The plan of a ControlledJob without calendars and overrides."""
+    zone = find_zone(spec.timezone.name, spec.timezone.offset)
+    windows = [read_window(each.begin, each.end, each.days) for each in spec.windows]
+    events = []
+    for each in spec.events:
+        time = each.schedule
+        line = (
+            at_time_of_day(time.time_of_day, time.days_of_week)
+            if time is not None
+            else read_cron(each.cron, "", each.format)
+        )
+        events.append(
+            event_of(each.action, line, zone, on_gap=spec.on_gap, on_repeat=spec.on_repeat)
+        )
+    return Plan(zone, windows, events)
+
+
+def _is_held(spec: ControlledJobSpec, now: datetime) -> bool:
+    return spec.suspend or any(
+        each.action is OverrideAction.HOLD and each.begin <= now < each.until
+        for each in spec.overrides
+    )
+
+
+def _is_skipped(spec: ControlledJobSpec, start: datetime) -> bool:
+    return any(
+        each.action is OverrideAction.SKIP and each.begin <= start < each.until
+        for each in spec.overrides
+    )
+
+
+def _is_steady(spec: ControlledJobSpec, now: datetime) -> bool:
+    """Whether no override begins or ends in the time that is looked at, and no day is closed."""
+    if any(each.exclude or each.only for each in spec.windows):
+        return False
+    if any(each.exclude or each.only for each in spec.events):
+        return False
+    begin = now - 2 * PROMPT
+    return all(
+        not begin <= moment <= now for each in spec.overrides for moment in (each.begin, each.until)
+    )
+
+
+class NeverLostButBySchedule(NeverLost):
+    """What was acknowledged stays; a schedule stops and clears away what it made, and no more."""
+
+    def wrote(self, change: Change) -> None:
+        """Let the room revise and remove Jobs of schedules where it may."""
+        before, after = change.before, change.event.resource
+        is_gone = change.event.type is EventType.DELETED
+        if isinstance(before, Job) and isinstance(after, Job) and owner_of(before):
+            if self._is_cleared_away(before, is_gone or after.is_going):
+                return
+            same = {"kill_at": after.spec.kill_at, "locks": after.spec.locks}
+            revised = replace(before, spec=replace(before.spec, **same))
+            change = replace(change, before=revised)
+        super().wrote(change)
+
+    def _is_cleared_away(self, before: Job, goes: bool) -> bool:
+        if not goes:
+            return False
+        if owner_of(before) in self.truth.removed or has_ended(before):
+            return True
+        # A stray: made from an old view, and never let in.
+        return before.status.admission.admitted_at is None
+
+
+class SchedulesSettle(Promise):
+    """Once trouble is over no schedule is in trouble, and none that is suspended runs anything."""
+
+    def settled(self) -> None:
+        """Everything was suspended, and is at rest."""
+        for resource in self.truth.schedules.values():
+            trouble = _trouble(resource)
+            if trouble:
+                name = resource.metadata.name
+                raise self.broken(f"{name} is in trouble: {trouble}", name)
+
+
+def _trouble(resource: Resource) -> str:
+    if isinstance(resource, JobConfig | ControlledJob) and resource.status.trouble is not None:
+        return resource.status.trouble.message
+    return ""
+
+
+#: Every promise that is checked where there are schedules.
+SCHEDULE_PROMISES: tuple[type[Promise], ...] = (
+    *(NeverLostButBySchedule if each is NeverLost else each for each in PROMISES),
+    OncePerDueTime,
+    EveryDueTimeAccounted,
+    WindowsKept,
+    SchedulesSettle,
+)

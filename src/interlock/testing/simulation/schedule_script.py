@@ -1,0 +1,244 @@
+"""Scripts about schedules: what people write down and change, and trouble around it.
+
+Worlds begin shortly before something happens to the clocks of a zone, or at no special time. All
+schedules are dense, so that a few minutes hold many due times and several windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+from interlock.resources.controlled_job import (
+    ControlledJobSpec,
+    EventSpec,
+    OverrideAction,
+    RestartStrategy,
+    SpecChangePolicy,
+    TimezoneSpec,
+    WindowSpec,
+)
+from interlock.resources.cron_lines import CronLines
+from interlock.resources.durations import Duration, parse_duration
+from interlock.resources.job import JobSpec, WhenTaken
+from interlock.resources.job_config import CatchUp, CatchUpPolicy, Concurrency, JobConfigSpec
+from interlock.resources.process import ProcessSpec
+from interlock.resources.schedule import HistoryLimits, JobTemplate, ScheduleSpec
+from interlock.resources.timing.due import seconds_of, wall_of
+from interlock.resources.timing.plans import Action
+from interlock.resources.timing.ticks import OnGap, OnRepeat
+from interlock.resources.timing.zones import find_zone
+from interlock.testing.simulation.script import (
+    PLANES,
+    Act,
+    AddOverride,
+    ApplyCalendar,
+    ApplyConfig,
+    ApplyControlled,
+    CrashPlane,
+    DeleteOneOf,
+    JumpClock,
+    Outage,
+    PausePlane,
+    RemoveObject,
+    RunByHand,
+    StallStore,
+    Step,
+    StopByHand,
+    SuspendSchedule,
+)
+
+#: Where and when: a zone, and a moment some minutes before its clocks change, or before nothing.
+GROUNDS: tuple[tuple[str, datetime], ...] = (
+    ("UTC", datetime(2026, 1, 5, 12, 0, tzinfo=UTC)),
+    ("UTC", datetime(2026, 12, 31, 23, 53, tzinfo=UTC)),
+    ("Europe/London", datetime(2026, 3, 29, 0, 54, tzinfo=UTC)),
+    ("Europe/London", datetime(2026, 10, 25, 0, 53, tzinfo=UTC)),
+    ("Europe/London", datetime(2026, 10, 25, 1, 52, tzinfo=UTC)),
+    ("America/New_York", datetime(2026, 3, 8, 6, 54, tzinfo=UTC)),
+    ("America/New_York", datetime(2026, 11, 1, 5, 54, tzinfo=UTC)),
+    ("America/Santiago", datetime(2026, 9, 6, 3, 54, tzinfo=UTC)),
+    ("America/Havana", datetime(2026, 3, 8, 4, 54, tzinfo=UTC)),
+    ("Atlantic/Azores", datetime(2026, 3, 29, 0, 54, tzinfo=UTC)),
+    ("Australia/Lord_Howe", datetime(2026, 10, 3, 15, 24, tzinfo=UTC)),
+    ("Australia/Lord_Howe", datetime(2026, 4, 4, 14, 54, tzinfo=UTC)),
+)
+
+_LINES = (
+    "*/15 * * * * * *",
+    "*/40 * * * * * *",
+    "* * * * *",
+    "*/2 * * * *",
+    "H H(0-5) * * * * *",
+    "30 */3 * * * * *",
+    "0 0 1 1 *",
+)
+
+
+def write_schedule_script(random: Random, zone: str, epoch: datetime) -> tuple[Step, ...]:
+    """Draw a script: schedules first, then people who change them, and trouble."""
+    length = random.choice((600.0, 1200.0))
+    taste = _Taste(random, zone, epoch, length)
+    configs = [f"config-{number}" for number in range(random.choice((1, 1, 2)))]
+    controlled = [f"engine-{number}" for number in range(random.choice((0, 1, 2)))]
+    steps = [Step(random.uniform(0.0, 60.0), ApplyConfig(n, taste.config())) for n in configs]
+    steps += [
+        Step(random.uniform(0.0, 90.0), ApplyControlled(n, taste.controlled())) for n in controlled
+    ]
+    if taste.calendars:
+        steps.append(Step(random.choice((0.0, 100.0)), taste.calendar()))
+    things = [("JobConfig", name) for name in configs]
+    things += [("ControlledJob", name) for name in controlled]
+    steps += [
+        Step(random.uniform(30.0, length), _meddling(taste, *random.choice(things)))
+        for _ in range(random.choice((0, 3, 9)))
+    ]
+    steps += [
+        Step(random.uniform(1.0, length), _trouble(random))
+        for _ in range(random.choice((0, 0, 2, 6)))
+    ]
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+class _Taste:
+    """What the schedules of one world have in common."""
+
+    def __init__(self, random: Random, zone: str, epoch: datetime, length: float) -> None:
+        self.random = random
+        self.zone = zone
+        self._epoch = epoch
+        self._length = length
+        self.calendars = random.random() < 0.3
+        self._on_gap = random.choice(tuple(OnGap))
+        self._on_repeat = random.choice(tuple(OnRepeat))
+        self._seconds = random.choice((1.0, 8.0, 70.0))
+
+    def config(self) -> JobConfigSpec:
+        """A JobConfig."""
+        random = self.random
+        policy = random.choice(tuple(WhenTaken))
+        schedule = ScheduleSpec(
+            cron=CronLines(*random.sample(_LINES, random.choice((1, 1, 2)))),
+            timezone=random.choice((self.zone, self.zone, "UTC")),
+            disabled=random.random() < 0.1,
+            on_gap=self._on_gap,
+            on_repeat=self._on_repeat,
+            exclude=("days",) if self.calendars and random.random() < 0.5 else (),
+            not_before=self._moment() if random.random() < 0.1 else None,
+            not_after=self._moment() if random.random() < 0.1 else None,
+        )
+        return JobConfigSpec(
+            template=self._template(self._seconds, "ok"),
+            schedules=(schedule,),
+            concurrency=Concurrency(
+                policy=policy,
+                max_concurrency=1 if policy is WhenTaken.ALLOW else random.choice((1, 1, 2)),
+                max_queued=random.choice((1, 3, 20)),
+            ),
+            catch_up=CatchUp(
+                policy=random.choice(tuple(CatchUpPolicy)),
+                at_most=random.choice((0, 1, 5, 100)),
+                not_older_than=random.choice((_length(45), _length(300), _length(7200))),
+            ),
+            history=HistoryLimits(succeeded=random.choice((0, 2, 50)), failed=50),
+        )
+
+    def controlled(self) -> ControlledJobSpec:
+        """A ControlledJob whose windows fall into the world's time."""
+        random = self.random
+        policy = random.choice(tuple(SpecChangePolicy))
+        windows, events = self._hours()
+        return ControlledJobSpec(
+            job_template=self._template(random.choice((20.0, 100_000.0)), "engine"),
+            timezone=TimezoneSpec(name=self.zone, offset=random.choice((0, 0, 0, 60))),
+            windows=windows,
+            events=events,
+            on_gap=self._on_gap,
+            on_repeat=self._on_repeat,
+            start_by=random.choice((None, None, _length(30))),
+            restart_strategy=RestartStrategy(spec_change_policy=policy),
+            drain_limit=_length(60),
+        )
+
+    def _hours(self) -> tuple[tuple[WindowSpec, ...], tuple[EventSpec, ...]]:
+        random = self.random
+        if random.random() < 0.5:
+            times = sorted(self._wall() for _ in range(2))
+            exclude = ("days",) if self.calendars and random.random() < 0.5 else ()
+            window = WindowSpec(begin=times[0], end=times[1], exclude=exclude)
+            return (window,), ()
+        period = random.choice((3, 4, 5))
+        stop = random.choice((f"0 2-59/{period} * * * * *", f"0 */{period} * * * * *"))
+        start = EventSpec(action=Action.START, cron=f"0 */{period} * * * * *")
+        return (), (start, EventSpec(action=Action.STOP, cron=stop))
+
+    def calendar(self) -> ApplyCalendar:
+        """The days that are left out: today, or some other day."""
+        day = self._epoch.date() + timedelta(days=self.random.choice((0, 1, 40)))
+        return ApplyCalendar("days", (day.isoformat(),))
+
+    def _template(self, seconds: float, word: str) -> JobTemplate:
+        random = self.random
+        words = ["work", f"{random.choice((0.0, seconds)):.3f}", "exits=0"]
+        if random.random() < 0.15:
+            words.append(random.choice(("deaf", "slow=8.0")))
+        return JobTemplate(
+            spec=JobSpec(
+                process=ProcessSpec(command=tuple(words)),
+                title=f"{word} {random.randrange(100)}",
+                grace_period=_length(random.choice((0, 5))),
+                ttl_after_finished=random.choice((None, None, None, _length(0))),
+            )
+        )
+
+    def _moment(self) -> datetime:
+        seconds = round(self.random.uniform(0, self._length))
+        return self._epoch + timedelta(seconds=seconds)
+
+    def _wall(self) -> str:
+        at = seconds_of(self._moment())
+        return f"{wall_of(find_zone(self.zone).wall_at(at)):%H:%M}"
+
+
+def _length(seconds: int) -> Duration:
+    return parse_duration(f"{seconds}s")
+
+
+def _meddling(taste: _Taste, kind: str, name: str) -> Act:
+    random = taste.random
+    again: Callable[[], Act] = lambda: ApplyConfig(name, taste.config())  # noqa: E731
+    acts: list[Callable[[], Act]] = [
+        lambda: SuspendSchedule(kind, name, random.random() < 0.6),
+        lambda: SuspendSchedule(kind, name, False),
+        lambda: RunByHand(kind, name),
+        lambda: DeleteOneOf(kind, name, random.random()),
+        lambda: RemoveObject(kind, name),
+    ]
+    if kind == "ControlledJob":
+        again = lambda: ApplyControlled(name, taste.controlled())  # noqa: E731
+        acts += [lambda: StopByHand(name), lambda: _override(random, name)] * 2
+    acts += [again, again]
+    if taste.calendars:
+        acts += [taste.calendar, lambda: RemoveObject("Calendar", "days")]
+    return random.choice(acts)()
+
+
+def _override(random: Random, name: str) -> AddOverride:
+    begin = random.choice((-5.0, 0.0, 60.0))
+    until = begin + random.choice((30.0, 120.0, 400.0))
+    return AddOverride(name, random.choice(tuple(OverrideAction)), begin, until)
+
+
+def _trouble(random: Random) -> Act:
+    plane = random.randrange(PLANES)
+    acts: tuple[Callable[[], Act], ...] = (
+        lambda: CrashPlane(plane),
+        lambda: CrashPlane(plane),
+        lambda: PausePlane(plane, random.choice((2.0, 30.0, 150.0))),
+        lambda: JumpClock(plane, random.choice((-3600.0, -30.0, 30.0, 3600.0))),
+        lambda: StallStore(random.choice((5.0, 30.0))),
+        lambda: Outage(random.choice((30.0, 200.0, 500.0))),
+        lambda: Outage(random.choice((30.0, 200.0, 500.0))),
+    )
+    return random.choice(acts)()

@@ -1,0 +1,110 @@
+"""Worlds with schedules: people write down when things are due, and trouble comes in between."""
+
+from __future__ import annotations
+
+from random import Random
+
+from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.job_config import JobConfig
+from interlock.store.watching import Change
+from interlock.testing.simulation.faults import CALM, FaultRates, FaultyStore, Weather, Wire
+from interlock.testing.simulation.judge import Judge
+from interlock.testing.simulation.machine import Machine
+from interlock.testing.simulation.people import People
+from interlock.testing.simulation.schedule_people import SchedulePeople
+from interlock.testing.simulation.schedule_promises import SCHEDULE_PROMISES, SchedulePromise
+from interlock.testing.simulation.schedule_script import GROUNDS, write_schedule_script
+from interlock.testing.simulation.script import PLANES, Act, JumpClock, Outage, Step
+from interlock.testing.simulation.world import LONGEST_JUMP_S, World
+
+#: After trouble is over schedules go on for so many pieces of so many seconds, and are looked at
+#: after each. Before, a clock that was wrong may have put something off by as much.
+CALM_PIECES = 6
+CALM_PIECE_S = 97.0
+FIRST_CALM_S = 130.0
+
+
+class ScheduleWorld(World):
+    """One seed's world with JobConfigs and ControlledJobs."""
+
+    name = "ScheduleWorld"
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        drawn = Random(f"{seed}:schedules")
+        zone, self.epoch = drawn.choice(GROUNDS)
+        self._down_until = 0.0
+        super().__init__(seed, script, rates)
+        if script is None:
+            self.script = write_schedule_script(drawn, zone, self.epoch)
+        outages = sum(step.act.seconds for step in self.script if isinstance(step.act, Outage))
+        self.truth.patience += outages + 60.0
+
+    def committed(self, change: Change) -> None:
+        """A write was committed; when a schedule was changed is remembered."""
+        before, after = change.before, change.event.resource
+        if isinstance(after, JobConfig | ControlledJob) and _schedule(before) != _schedule(after):
+            self.truth.edited[after.metadata.uid] = self._now()
+        super().committed(change)
+
+    def _lay_ground(self) -> None:
+        self._promises = [promise(self.truth) for promise in SCHEDULE_PROMISES]
+        self.judge = Judge(self.truth, self._promises)
+        luck = Random(f"{self.seed}:machine")
+        self.machine = Machine(self.loop, luck, self.history, self.epoch)
+        self.machine.started.append(self.judge.started)
+        self.machine.ended.append(self.judge.ended)
+        self.machine.stopped.append(self.judge.stopped)
+
+    def _people(self) -> People:
+        process = self.loop.start_process("user")
+        self._user = process
+        luck = Random(f"{self.seed}:people")
+        wire = Wire(self.loop, process, self.store_process, Weather(CALM), luck, lambda _: None)
+        store = FaultyStore(self.store, wire, self.loop, self.truth)
+        self._schedulers = SchedulePeople(store, self.truth, self._now)
+        return self._schedulers
+
+    def _shake(self, act: Act) -> bool:
+        if isinstance(act, Outage):
+            self._down_until = max(self._down_until, self.loop.time() + act.seconds)
+            for number in range(PLANES):
+                self.crash(number, "by an outage")
+            return True
+        return super()._shake(act)
+
+    def _restart(self, number: int) -> None:
+        left = self._down_until - self.loop.time()
+        if left > 0:
+            context = self.loop.world.context.copy()
+            self.loop.call_later(left, self._restart, number, context=context)
+            return
+        super()._restart(number)
+
+    def _settle(self) -> None:
+        """Let schedules go on undisturbed for a while, then suspend them all and settle."""
+        self._down_until = 0.0
+        self._end_trouble()
+        jumped = any(isinstance(step.act, JumpClock) for step in self.script)
+        self.loop.run_until(self.loop.time() + (LONGEST_JUMP_S if jumped else FIRST_CALM_S))
+        for _ in range(CALM_PIECES):
+            self.loop.run_until(self.loop.time() + CALM_PIECE_S)
+            for promise in self._promises:
+                if isinstance(promise, SchedulePromise):
+                    promise.calm(self._now())
+        self.loop.spawn(self._user, self._schedulers.put_to_rest())
+        super()._settle()
+
+
+class RivalScheduleWorld(ScheduleWorld):
+    """Both control planes believe that they lead: what is run once may not rest on the lease."""
+
+    name = "RivalScheduleWorld"
+    rivals = True
+
+
+def _schedule(resource: object) -> object:
+    if isinstance(resource, JobConfig):
+        return resource.spec.schedules, resource.spec.suspend
+    return None
