@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 from bench.kube_load import Clocks, Load, load_on, memory_mib, processor_s
 from bench.table import show
+from interlock.kube.installation import Installation
+from interlock.kube.policy import policy
 from interlock.testing.cluster_store import install
 from interlock.testing.kube import Cluster, find
 from interlock.testing.kube.binaries import HELP
@@ -42,6 +44,10 @@ class Sizes(NamedTuple):
 
 
 QUICK = Sizes(each=200, rounds=2, waiting=300, pods=600, idle_s=5.0, kills=4)
+
+
+_POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+_BINDINGS = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
 
 
 def _jobs(namespace: str) -> str:
@@ -85,7 +91,34 @@ async def _timed(
 
 
 async def rate(cluster: Cluster, controller: Controller, namespace: str, sizes: Sizes) -> None:
-    """Plain pods to Running and Jobs to their end, in turns; and what a Job writes."""
+    """Plain pods to Running and Jobs to their end, in turns; and what a Job writes.
+
+    First as everywhere, then where the API server completes Jobs by itself (`manifests --only
+    policy`).
+    """
+    await _rate(cluster, controller, namespace, sizes, "without the policy")
+    async with load_on(cluster.access) as load:
+        await _install_policy(load, namespace)
+    await _rate(cluster, controller, namespace, sizes, "with the policy")
+
+
+async def _install_policy(load: Load, namespace: str) -> None:
+    for path, one in zip((_POLICIES, _BINDINGS), policy(Installation()), strict=True):
+        await load.send("POST", path, one)
+    probe, place = _a_job("probe", {}), f"{_jobs(namespace)}?dryRun=All"
+    while True:
+        try:
+            if b"interlock.dev/tasks" in await load.send("POST", place, probe):
+                return
+        except AssertionError:
+            # It has not read the definitions yet that it just took.
+            pass
+        await asyncio.sleep(0.2)
+
+
+async def _rate(
+    cluster: Cluster, controller: Controller, namespace: str, sizes: Sizes, how: str
+) -> None:
     found: dict[str, list[float]] = {"plain pods, to Running": [], "Jobs, to their end": []}
     writes: Counter[str] = Counter()
     taken: Counter[str] = Counter()
@@ -107,7 +140,8 @@ async def rate(cluster: Cluster, controller: Controller, namespace: str, sizes: 
     plain = medians["plain pods, to Running"]
     total = sizes.rounds * sizes.each
     rows = [(name, value, f"{value / plain:.0%}") for name, value in medians.items()]
-    show(f"{sizes.each} at once, medians of {sizes.rounds}", ("", "per s", "of plain"), rows)
+    title = f"{sizes.each} at once, medians of {sizes.rounds}, {how}"
+    show(title, ("", "per s", "of plain"), rows)
     for values in found.items():
         print("  ", *values)
     show(

@@ -12,12 +12,17 @@ from interlock.testing.serving import PATIENCE_S
 
 #: How the API server names the collections of the kinds that we install.
 _PLURALS = {
+    "Calendar": "calendars",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
+    "ControlledJob": "controlledjobs",
     "CustomResourceDefinition": "customresourcedefinitions",
     "Deployment": "deployments",
     "Job": "jobs",
+    "JobConfig": "jobconfigs",
     "Lock": "locks",
+    "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
+    "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
     "Namespace": "namespaces",
     "PodDisruptionBudget": "poddisruptionbudgets",

@@ -104,12 +104,17 @@ def may(cluster: Access, user: str, namespace: str, what: str) -> bool:
     return allowed(cluster, user, verb, resource, namespace, *name)
 
 
+#: What says when Jobs run; a calendar has no status and owns nothing.
+SCHEDULES = [f"interlock.dev/{one}" for one in ("jobconfigs", "controlledjobs", "calendars")]
 NEEDED = [
     *(f"{verb} {JOBS}" for verb in ("get", "list", "watch", "create", "update", "patch", "delete")),
     *(f"{verb} {JOBS}/status" for verb in ("update", "patch")),
     f"update {JOBS}/finalizers",
     *(f"{verb} {LOCKS}" for verb in ("get", "list", "watch", "create", "update", "delete")),
     f"update {LOCKS}/status",
+    *(f"{verb} {kind}" for kind in SCHEDULES for verb in ("get", "list", "watch", "update")),
+    *(f"{verb} {kind}/status" for kind in SCHEDULES[:2] for verb in ("update", "patch")),
+    *(f"update {kind}/finalizers" for kind in SCHEDULES[:2]),
     *(f"{verb} /pods" for verb in ("get", "list", "watch", "create", "patch", "delete")),
     "get /pods/log",
     *(f"{verb} batch/jobs" for verb in ("get", "list", "watch", "create", "patch", "delete")),
@@ -125,6 +130,7 @@ OF_THE_CLUSTER = [
 ]
 NEVER = [
     f"create {JOBS}/status",
+    f"update {SCHEDULES[2]}/status",
     "get /secrets",
     "list /secrets",
     "get /secrets another",
@@ -209,9 +215,10 @@ def people(installed: Access) -> Access:
     """The cluster, once its own roles for people include ours."""
     roles = collection_of("ClusterRole", "rbac.authorization.k8s.io/v1")
     installed.wait_for(f"{roles}/admin", _knows_jobs)
-    for what in (f"create {JOBS}", f"list {JOBS}", f"list {LOCKS}"):
+    written = (JOBS, *SCHEDULES)
+    for what in (*(f"create {kind}" for kind in written), f"list {JOBS}", f"list {LOCKS}"):
         assert_may(installed, User.EDITOR, "default", what)
-    for what in (f"list {JOBS}", f"list {LOCKS}"):
+    for what in (*(f"list {kind}" for kind in written), f"list {LOCKS}"):
         assert_may(installed, User.VIEWER, "default", what)
     return installed
 

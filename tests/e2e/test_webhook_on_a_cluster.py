@@ -247,7 +247,27 @@ BEYOND_IN_PODS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+#: What no definition can say about the kinds that say when.
+SCHEDULES: list[dict[str, Any]] = runpy.run_path(
+    str(ROOT / "tests/e2e/test_schedule_definitions_on_a_cluster.py")
+)["BEYOND"]  # fmt: skip
+
+
 class TestDefinitions:
+    @pytest.mark.parametrize("body", SCHEDULES, ids=lambda b: json.dumps(b)[60:150])
+    def test_schedules_are_refused_in_the_words_of_our_door(
+        self, body: dict[str, Any], world: World
+    ) -> None:
+        with pytest.raises(InvalidError) as refused:
+            read_resource(json.dumps(body).encode())
+        place = collection_of(body["kind"], body["apiVersion"], world.install.namespace)
+
+        answer = world.cluster.ask("POST", f"{place}?{DRY_RUN}", body)
+
+        assert (answer.status, answer.body["reason"]) == (422, "Invalid"), answer.body
+        assert f"{body['kind']}.interlock.dev" in answer.body["message"]
+        assert {(one.path, one.message) for one in refused.value.problems} <= set(causes(answer))
+
     @pytest.mark.parametrize(
         "body",
         [*(body for _, body in BEYOND), *BEYOND_IN_PODS],

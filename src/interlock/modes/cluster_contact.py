@@ -15,7 +15,7 @@ from interlock.store.contract import Store
 INSTALL = "interlock manifests --only crds | kubectl apply -f -"
 _GRANT = "interlock manifests --only rbac | kubectl apply -f -"
 #: What a controller must be able to read before it does anything.
-_KINDS = ("Job", "Lock")
+_KINDS = ("Job", "JobConfig", "ControlledJob", "Calendar", "Lock")
 #: Between two questions, and how long one may take.
 _AGAIN_S = 1.0
 _PATIENCE_S = 15.0

@@ -14,7 +14,7 @@ from interlock.api.requests import Request
 from interlock.api.routing import find_target
 from interlock.api.security import OPEN_PATHS, unauthorized
 from interlock.kube.reviews import Deed, NotReviewedError, Reviews
-from interlock.resources.kinds import JOBS, LOCKS
+from interlock.resources.kinds import JOBS, KINDS, LOCKS
 from interlock.resources.metadata import GROUP, Key
 
 #: Says which Job has a uid.
@@ -100,8 +100,8 @@ class ClusterGuard:
         query = request.query
         if not query.get("name"):
             return self._on(JOBS.plural, "list", "")
-        resource = LOCKS.plural if query.get("kind", "Job") == "Lock" else JOBS.plural
-        return self._on(resource, "list", query.get("namespace", "default"))
+        kind = KINDS.get(query.get("kind", "Job"), JOBS)
+        return self._on(kind.plural, "list", query.get("namespace", "default"))
 
     def _on(self, resource: str, verb: str, namespace: str, name: str = "") -> Deed:
         return Deed(

@@ -33,6 +33,7 @@ from interlock.modes.phases import JobsByPhase
 from interlock.modes.settings import ControllerSettings
 from interlock.plane import ControlPlane
 from interlock.reporting.roster import Roster
+from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.service import Reporting
 from interlock.resources.errors import FencedError
 from interlock.resources.modes import Mode
@@ -105,6 +106,9 @@ class ClusterPlane:
             journal=journal,
             logs=PodLogs(self._sight.pods, client),
             clock=clock,
+            schedules=ScheduleReader(
+                self.plane.jobs, self.plane.configs, self.plane.controlled, self.plane.calendars
+            ),
             backup=_no_backup,
         )
         self._beside: tuple[asyncio.Task[None], ...] = ()

@@ -23,6 +23,7 @@ from interlock.control.runtime import Runtime
 from interlock.modes.phases import JobsByPhase
 from interlock.plane import ControlPlane
 from interlock.reporting.roster import Roster
+from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.service import Reporting
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
@@ -180,6 +181,9 @@ class Machine:
             journal=store.journal,
             logs=logs,
             clock=clock,
+            schedules=ScheduleReader(
+                self.plane.jobs, self.plane.configs, self.plane.controlled, self.plane.calendars
+            ),
             backup=self._backup,
         )
 

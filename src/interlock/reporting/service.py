@@ -1,4 +1,4 @@
-"""The paths of this room: /jobs, /locks, /history and /admin, beside the resources themselves."""
+"""The paths of this room: /jobs, /locks, /history and so on, beside the resources themselves."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from interlock.reporting.lines import LineReader
 from interlock.reporting.listing import page, read_listing
 from interlock.reporting.logs import Logs, serve_log
 from interlock.reporting.roster import Roster
+from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.streams import Streams
 from interlock.reporting.summaries import summary_of
 from interlock.reporting.why import explain
@@ -45,6 +46,7 @@ class Reporting:
         journal: Journal,
         logs: Logs,
         clock: Clock,
+        schedules: ScheduleReader,
         backup: Backup | None = None,
     ) -> None:
         self._jobs = jobs
@@ -53,6 +55,7 @@ class Reporting:
         self._journal = journal
         self._logs = logs
         self._clock = clock
+        self._schedules = schedules
         self._backup = backup
         self._streams = Streams(store, clock)
 
@@ -60,6 +63,8 @@ class Reporting:
         """What is served, by the beginning of its path."""
         return {
             "/jobs": self._serve_jobs,
+            "/jobconfigs": _serving(self._explain_schedule),
+            "/controlledjobs": _serving(self._explain_schedule),
             "/locks": _serving(self._list_locks),
             "/history": _serving(self._read_history),
             "/admin/backup": self._serve_backup,
@@ -90,6 +95,19 @@ class Reporting:
                 await serve_log(self._logs, self._job(namespace, name), request, send)
             case _:
                 raise RefusedError(404, f"there is nothing at {request.path}")
+
+    async def _explain_schedule(self, request: Request) -> object:
+        match request.path.strip("/").split("/"):
+            case ["jobconfigs", namespace, name, "why"]:
+                return self._schedules.why_config(namespace, name, self._clock.now())
+            case ["controlledjobs", namespace, name, "why"]:
+                return self._schedules.why_controlled(namespace, name, self._clock.now())
+        plural = request.path.strip("/").partition("/")[0]
+        raise RefusedError(
+            404,
+            f"there is nothing at {request.path}: ask for /{plural}/NAMESPACE/NAME/why, or"
+            f" for the resources themselves at /apis/interlock.dev/v1alpha1/{plural}",
+        )
 
     async def _list_locks(self, request: Request) -> object:
         return {"items": list(self._lines.locks(request.query.get("namespace", "")))}
@@ -139,7 +157,7 @@ class Reporting:
 
 
 def _serving(body: _Body) -> Handler:
-    """A handler for a path that is only read, and has nothing below it."""
+    """A handler for paths that are only read."""
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -147,9 +147,21 @@ def _held_back(job: Job, wait: Wait, now: datetime) -> Waiting:
         because = f": {job.spec.suspend_reason}" if job.spec.suspend_reason else ""
         message = f"it is suspended{because}; start it with: interlock resume {job.metadata.name}"
         return Waiting(reason=wait.reason.value, message=message)
+    if wait.reason is WaitReason.NOT_IN_BOOKS:
+        return Waiting(reason=wait.reason.value, message=_not_in_books(job))
     assert wait.until is not None
     message = f"it is not due before {clock_time(wait.until, now)}"
     return Waiting(reason=wait.reason.value, message=message, until=wait.until)
+
+
+def _not_in_books(job: Job) -> str:
+    """That the one who made the Job has not accounted for it, and who that is."""
+    owners = [owner for owner in job.metadata.owner_references if owner.controller]
+    whose = f"{owners[0].kind.lower()}/{owners[0].name}" if owners else "its schedule"
+    return (
+        f"{whose} made it and has not written it down yet, which is a matter of milliseconds;"
+        f" if it stays so: interlock why {whose}"
+    )
 
 
 def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[Waiting]:

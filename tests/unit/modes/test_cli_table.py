@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from interlock.modes.cli import jobs
 from interlock.modes.cli.flags import parser_for
 from interlock.modes.cli.kinds import KINDS, job_name, kind_named, parse_names
 from interlock.modes.cli.reference import page
 from interlock.modes.cli.table import VERBS, overview
+from interlock.resources import schedule
 from interlock.resources.job import JobPhase, WhenTaken
 from interlock.resources.kinds import KINDS as ORIGINALS
 from interlock.resources.transitions import JOB_MOVES
@@ -56,7 +58,10 @@ def test_the_reference_page_is_up_to_date() -> None:
     assert (ROOT / "docs/reference/cli.md").read_text() == page()
 
 
-@pytest.mark.parametrize("typed", ["get jobs", "run -- true", "kill x", "locks", "logs x"])
+@pytest.mark.parametrize(
+    "typed",
+    ["get jobs", "run -- true", "kill x", "stop x", "suspend x", "enable x", "locks", "logs x"],
+)
 def test_a_verb_starts_without_what_is_heavy(typed: str) -> None:
     """What is imported decides how fast a command starts; this holds on any machine."""
     loaded = _loaded_by(["--server", "http://127.0.0.1:1", *typed.split()])
@@ -92,6 +97,11 @@ def _loaded_by(argv: list[str]) -> str:
         pytest.param(["jobs,locks"], [("Job", ""), ("Lock", "")], id="several kinds"),
         pytest.param(["jobs.interlock.dev"], [("Job", "")], id="with its group"),
         pytest.param(["NS"], [("Namespace", "")], id="a short name in capitals"),
+        pytest.param(
+            ["jc/a", "ctj/b", "cal/c"],
+            [("JobConfig", "a"), ("ControlledJob", "b"), ("Calendar", "c")],
+            id="schedules",
+        ),
     ],
 )
 def test_names(words: list[str], expected: list[tuple[str, str]]) -> None:
@@ -104,3 +114,8 @@ def test_paths() -> None:
     assert job.path(None) == "/apis/interlock.dev/v1alpha1/jobs"
     assert space.path("ignored", "x") == "/api/v1/namespaces/x"
     assert job_name("job/x") == job_name("x") == "x"
+
+
+def test_orders_to_schedules_use_the_words_of_the_resources() -> None:
+    assert jobs.SUSPEND_REASON == schedule.SUSPEND_REASON_ANNOTATION
+    assert jobs.USER_STOP == schedule.USER_STOP

@@ -94,6 +94,12 @@ def on_jobs(verb: str, namespace: str = "", name: str = "", **more: str) -> Deed
         ("GET", "/history", on_jobs("list")),
         ("GET", "/history?name=x", on_jobs("list", "default")),
         ("GET", "/history?namespace=a&name=x", on_jobs("list", "a")),
+        ("GET", "/history?kind=Lock&name=x", on_jobs("list", "default", resource="locks")),
+        (
+            "GET",
+            "/history?kind=ControlledJob&namespace=a&name=x",
+            on_jobs("list", "a", resource="controlledjobs"),
+        ),
         ("GET", "/metrics", Deed(verb="get", path="/metrics")),
         ("GET", "/", Deed(verb="get", path="/")),
         ("GET", "/apis/interlock.dev", Deed(verb="get", path="/apis/interlock.dev")),

@@ -22,6 +22,7 @@ from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.lock import Lock
+from interlock.resources.metadata import OwnerReference
 from interlock.resources.tasks import (
     ExecutionReason,
     ExecutionStatus,
@@ -101,6 +102,31 @@ def test_what_holds_a_job_back_is_told(wait: Wait, spec: dict[str, Any], message
     (told,) = why(waiting("job", 5, wait, **spec)).waits
 
     assert told.message == message
+
+
+def test_a_job_that_is_not_in_the_books_names_the_schedule_that_made_it() -> None:
+    owner = OwnerReference(
+        api_version="interlock.dev/v1alpha1",
+        kind="JobConfig",
+        name="nightly",
+        uid="u",
+        controller=True,
+    )
+    status = JobStatus(
+        admission=AdmissionStatus(sequence=5, waits=(Wait(reason=WaitReason.NOT_IN_BOOKS),))
+    )
+    (wait,) = why(a_job("job", status=status, metadata={"owner_references": (owner,)})).waits
+
+    assert wait.reason == "NotInBooks"
+    assert wait.message.startswith("jobconfig/nightly made it and has not written it down yet")
+    assert wait.message.endswith("interlock why jobconfig/nightly")
+
+
+@pytest.mark.parametrize("reason", WaitReason)
+def test_every_wait_has_words(reason: WaitReason) -> None:
+    wait = Wait(reason=reason, until=T0 if reason is WaitReason.NOT_YET_DUE else None)
+
+    assert why(waiting("job", 5, wait)).waits[0].message
 
 
 def test_a_holder_of_unknown_fate_comes_with_the_way_out() -> None:

@@ -15,6 +15,8 @@ FILES = "__files"
 _JOB_VERBS = frozenset(
     ("wait", "logs", "kill", "stop", "suspend", "resume", "retry", "why", "history")
 )
+_CONFIG_VERBS = frozenset(("run", "enable", "disable"))
+_CONTROLLED_VERBS = frozenset(("start", "restart", "skip", "extend", "hold"))
 _KIND_VERBS = frozenset(("get", "describe", "delete", "watch"))
 _FILE_FLAGS = frozenset(
     (
@@ -67,10 +69,13 @@ def _words(verb: str, typed: list[str], before: list[str]) -> list[str]:
         return [str(choice) for choice in action.choices or _values(before[-1], before)]
     if verb in _JOB_VERBS:
         return _names("jobs", before)
+    given = typed[typed.index(verb) + 1 :]
+    if verb in _CONFIG_VERBS or verb in _CONTROLLED_VERBS:
+        kind = "jobconfigs" if verb in _CONFIG_VERBS else "controlledjobs"
+        return [] if given else _names(kind, before)
     if verb in _KIND_VERBS:
         from interlock.modes.cli.kinds import KINDS
 
-        given = typed[typed.index(verb) + 1 :]
         return _names(given[0], before) if given else [kind.plural for kind in KINDS]
     if verb == "completion":
         return ["bash", "zsh", "fish"]

@@ -35,7 +35,7 @@ KILLED = 137
 MEANINGS = {
     OK: "done",
     FAILED: "`diff`: there are differences; `wait`, `--wait`: the Job did not succeed; "
-    "`move`: a Job is left in conflict",
+    "`move`: a Job is left in conflict; `import`: a definition was left out",
     BAD_INPUT: "bad input: what was typed, or what a file says; nothing of it was stored",
     UNREACHABLE: "no server answers, or it cannot serve now",
     NOT_FOUND: "there is no such thing",

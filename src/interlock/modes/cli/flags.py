@@ -49,7 +49,7 @@ def parser_for(verb: Verb, module: ModuleType) -> Parser:
     module.arguments(parser)
     if verb.takes_command:
         own = parser.format_usage().removeprefix("usage: ").rstrip()
-        parser.usage = f"{own} -- COMMAND [ARG...]"
+        parser.usage = f"{own} [-- COMMAND [ARG...]]"
     _add_connection(parser)
     return parser
 

@@ -1,13 +1,14 @@
-"""Orders to Jobs: the small changes that steer them."""
+"""Orders to what is stored: the small changes that steer Jobs, and those who make them."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 from interlock.modes.cli.errors import OK, AnswerError
+from interlock.modes.cli.finding import same_name
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
-from interlock.modes.cli.kinds import JOBS, job_name
+from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.moments import server_now, write_moment
 from interlock.modes.cli.outcomes import has_ended, phase_of
@@ -16,62 +17,101 @@ from interlock.modes.cli.session import Session
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Job = dict[str, Any]
+#: Says that a person stopped the Job: its ControlledJob does not start it again in this window.
+SUSPEND_REASON = "interlock.dev/suspend-reason"
+USER_STOP = "user-stop"
+
+
+class Order(NamedTuple):
+    """What to say about one resource, and how to change it; None leaves it as it is."""
+
+    told: str
+    change: dict[str, Any] | None = None
 
 
 def add_ending(parser: ArgumentParser) -> None:
     """What can be typed to a verb that ends Jobs."""
     parser.add_argument("names", metavar="JOB", nargs="+", help="a Job's name")
+    add_ending_flags(parser)
+
+
+def add_ending_flags(parser: ArgumentParser) -> None:
+    """The flags of a verb that ends Jobs."""
     parser.add_argument("--wait", action="store_true", help="stay until they ended")
     parser.add_argument("--timeout", metavar="TIME", type=seconds, help="stay at most this long")
     add_namespace(parser)
     add_output(parser, "json")
 
 
-def end(session: Session, args: Any, word: str, **more: str) -> int:
-    """Have the named Jobs end from now on, with more that their spec says about it."""
-    return steer(
-        session,
-        args,
-        word,
-        lambda: {"spec": {"killAt": write_moment(server_now(session.api)), **more}},
-    )
+def ending(session: Session, word: str, **more: str) -> Callable[[Kind, Job], Order]:
+    """The order to a Job to end from now on, with more that its spec says about it."""
+
+    def order(_: Kind, job: Job) -> Order:
+        if has_ended(job):
+            return Order(f"already {phase_of(job).lower()}")
+        change: dict[str, Any] = {"spec": {"killAt": write_moment(server_now(session.api)), **more}}
+        if is_of(job, CONTROLLED_JOBS):
+            change["metadata"] = {"annotations": {SUSPEND_REASON: USER_STOP}}
+        return Order(word, change)
+
+    return order
 
 
-def steer(session: Session, args: Any, word: str, change: Callable[[], dict[str, Any]]) -> int:
-    """Change each named Job that has not ended, and say what was done about each.
+def is_of(job: Job, kind: Kind) -> bool:
+    """Whether a resource of the kind made the Job and manages it."""
+    owners = job["metadata"].get("ownerReferences") or []
+    return any(owner.get("controller") and owner.get("kind") == kind.name for owner in owners)
 
-    One that cannot be changed does not keep the others from being changed.
+
+def steer(
+    session: Session,
+    args: Any,
+    names: Iterable[tuple[Kind, str]],
+    order: Callable[[Kind, dict[str, Any]], Order],
+    kinds: tuple[Kind, ...] = (),
+) -> int:
+    """Give each of the named an order, and say what was done about each.
+
+    One that cannot be changed does not keep the others from being changed. For one that is not
+    there, another of these kinds is suggested.
     """
     code, changed = OK, []
-    for name in map(job_name, args.names):
+    for kind, name in names:
         try:
-            job = session.api.get(JOBS, session.namespace, name)
-            done = "already " + phase_of(job).lower() if has_ended(job) else word
-            if not has_ended(job):
-                job = session.api.patch(JOBS, session.namespace, name, change())
-            changed.append(job)
+            item = session.api.get(kind, session.namespace, name)
+            told, change = order(kind, item)
+            if change is not None:
+                item = session.api.patch(kind, session.namespace, name, change)
+            changed.append(item)
             if not args.output:
-                session.terminal.print(f"job/{name} {done}")
+                session.terminal.print(f"{kind.singular}/{name} {told}")
         except AnswerError as error:
+            if error.status == 404:
+                error.hint = error.hint or same_name(session, name, kinds)
             tell(error)
             code = code or error.code
+    return finish(session, args, changed, code)
+
+
+def finish(session: Session, args: Any, changed: list[dict[str, Any]], code: int) -> int:
+    """Show what was changed to programs, and stay until Jobs ended if that was asked for."""
     if args.output == "json":
         session.terminal.data(changed if len(args.names) > 1 else (changed or [{}])[0], "json")
-    if code == OK and getattr(args, "wait", False):
-        return _wait(session, args)
+    jobs = [item["metadata"]["name"] for item in changed if item.get("kind") == JOBS.name]
+    if code == OK and jobs and getattr(args, "wait", False):
+        return _wait(session, args, jobs)
     return code
 
 
-def _wait(session: Session, args: Any) -> int:
+def _wait(session: Session, args: Any, names: list[str]) -> int:
     """Stay until all ended. That they did is the success here, however they did."""
     from interlock.modes.cli.errors import INTERRUPTED, TIMED_OUT
     from interlock.modes.cli.following import Follower
     from interlock.modes.cli.output import Terminal
 
-    names = [job_name(name) for name in args.names]
     progress = Terminal(sys.stderr) if args.output else None
     code = Follower(session, names, timeout_s=args.timeout, progress=progress).run()
     return code if code in (TIMED_OUT, INTERRUPTED) else OK

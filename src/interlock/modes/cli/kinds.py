@@ -46,8 +46,14 @@ class Kind:
 
 
 JOBS = Kind("Job", "jobs", "ijob")
+JOB_CONFIGS = Kind("JobConfig", "jobconfigs", "jc")
+CONTROLLED_JOBS = Kind("ControlledJob", "controlledjobs", "ctj")
+CALENDARS = Kind("Calendar", "calendars", "cal")
 KINDS: tuple[Kind, ...] = (
     JOBS,
+    JOB_CONFIGS,
+    CONTROLLED_JOBS,
+    CALENDARS,
     Kind("Lock", "locks"),
     Kind("Namespace", "namespaces", "ns", api_version="v1", namespaced=False),
     Kind("Lease", "leases", api_version="coordination.k8s.io/v1"),
@@ -107,7 +113,18 @@ def _parse_pair(word: str) -> tuple[Kind, str]:
 
 def job_name(word: str) -> str:
     """The name in NAME or job/NAME, for verbs that are about Jobs alone."""
-    kind, slash, name = word.rpartition("/")
-    if slash and kind_named(kind) is not JOBS:
-        raise CommandError(f"{word!r} is not a Job", code=BAD_INPUT)
-    return name
+    return parse_name(word, JOBS)[1]
+
+
+def parse_name(word: str, *among: Kind) -> tuple[Kind, str]:
+    """What NAME or KIND/NAME names, for verbs that are about some kinds; NAME is of the first."""
+    typed, slash, name = word.rpartition("/")
+    kind = kind_named(typed) if slash else among[0]
+    if kind not in among:
+        known = " or ".join(one.name for one in among)
+        raise CommandError(f"{word!r} is not a {known}", code=BAD_INPUT)
+    if not name:
+        raise CommandError(
+            f"{word!r} names nothing", hint=f"write {kind.singular}/NAME", code=BAD_INPUT
+        )
+    return kind, name

@@ -106,6 +106,8 @@ def _wait_told(job: Job, wait: dict[str, Any]) -> str:
         return f"suspended{f': {why}' if why else ''}"
     if reason == "NotYetDue":
         return f"not due before {until}"
+    if reason == "NotInBooks":
+        return "its schedule has not written it down yet"
     if reason in ("LockTaken", "GivingBack"):
         return f"lock {wait.get('key')} is taken{f' until {until}' if until else ''}"
     return str(reason)

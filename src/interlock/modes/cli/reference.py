@@ -103,7 +103,7 @@ def _usage(verb: Verb, parser: Parser) -> str:
             f"interlock {verb.name}",
             "[FLAG...]",
             *words,
-            *["-- COMMAND [ARG...]"] * verb.takes_command,
+            *["[-- COMMAND [ARG...]]"] * verb.takes_command,
         ]
     )
 

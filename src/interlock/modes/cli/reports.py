@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from interlock.modes.cli.api import Api
+    from interlock.modes.cli.kinds import Kind
 
 Report = dict[str, Any]
 
@@ -65,6 +66,10 @@ class Reports(Protocol):
         """Why a Job is, or is not, running."""
         ...
 
+    def why_schedule(self, kind: Kind, namespace: str, name: str) -> Report:
+        """Why a JobConfig or a ControlledJob is, or is not, running."""
+        ...
+
     def standstill(self, namespace: str) -> str:
         """Why nothing at all moves in a namespace; empty when nothing is wrong with that."""
         ...
@@ -99,6 +104,12 @@ class ServerReports:
     def why(self, namespace: str, name: str) -> Report:
         """Why a Job is, or is not, running."""
         answer: Report = self._api.call("GET", f"/jobs/{quote(namespace)}/{quote(name)}/why")
+        return answer
+
+    def why_schedule(self, kind: Kind, namespace: str, name: str) -> Report:
+        """Why a JobConfig or a ControlledJob is, or is not, running."""
+        path = f"/{kind.plural}/{quote(namespace)}/{quote(name)}/why"
+        answer: Report = self._api.call("GET", path)
         return answer
 
     def standstill(self, namespace: str) -> str:  # noqa: ARG002 - whoever answers also works

@@ -18,13 +18,16 @@ class Verb:
     @property
     def module(self) -> str:
         """Where `arguments(parser)` and `run(session, args)` of the verb are."""
-        return f"interlock.modes.cli.verbs.{self.name}"
+        # A module cannot have the name of a word of Python.
+        name = "import_" if self.name == "import" else self.name
+        return f"interlock.modes.cli.verbs.{name}"
 
 
-_RUN, _SEE, _STEER, _DEFINE, _SERVE = (
+_RUN, _SEE, _STEER, _SCHEDULE, _DEFINE, _SERVE = (
     "Run and wait",
     "Look",
     "Steer Jobs",
+    "Steer schedules",
     "Definitions",
     "The server and this program",
 )
@@ -32,25 +35,37 @@ _RUN, _SEE, _STEER, _DEFINE, _SERVE = (
 VERBS: dict[str, Verb] = {
     verb.name: verb
     for verb in (
-        Verb(_RUN, "run", "run a command as a Job", takes_command=True),
+        Verb(_RUN, "run", "run a command as a Job, or a JobConfig on demand", takes_command=True),
         Verb(_RUN, "wait", "wait until Jobs ended, or started"),
         Verb(_RUN, "logs", "what a Job printed"),
         Verb(_SEE, "get", "list resources, or show some by name"),
         Verb(_SEE, "describe", "everything about one resource"),
         Verb(_SEE, "watch", "changes as they happen"),
-        Verb(_SEE, "why", "why a Job is (not) running, and what would change it"),
+        Verb(_SEE, "why", "why something is (not) running, and what would change it"),
         Verb(_SEE, "top", "a live view of Jobs and locks"),
         Verb(_SEE, "locks", "who holds and who waits for each lock"),
+        Verb(_SEE, "next", "what will start, stop, run and be skipped, and why"),
+        Verb(_SEE, "timeline", "windows, runs and skips as a picture"),
         Verb(_SEE, "history", "what was decided, and for which reason"),
         Verb(_STEER, "kill", "end Jobs at once (SIGKILL)"),
         Verb(_STEER, "stop", "end Jobs gracefully (SIGTERM, then SIGKILL after the grace period)"),
-        Verb(_STEER, "suspend", "hold Jobs back"),
-        Verb(_STEER, "resume", "let suspended Jobs go on"),
+        Verb(_STEER, "suspend", "hold back Jobs, JobConfigs and ControlledJobs"),
+        Verb(_STEER, "resume", "let what was suspended go on"),
         Verb(_STEER, "retry", "run a Job again, as a new Job"),
         Verb(_STEER, "release", "free a lock whose Job's fate cannot be proven"),
+        Verb(_SCHEDULE, "enable", "switch the schedules of a JobConfig on"),
+        Verb(_SCHEDULE, "disable", "switch the schedules of a JobConfig off"),
+        Verb(_SCHEDULE, "start", "start a ControlledJob by hand"),
+        Verb(_SCHEDULE, "restart", "stop the Job of a ControlledJob, and start the next"),
+        Verb(_SCHEDULE, "skip", "leave out a start of a ControlledJob"),
+        Verb(_SCHEDULE, "extend", "let a ControlledJob run longer, once"),
+        Verb(_SCHEDULE, "hold", "let nothing of a ControlledJob run until a moment"),
         Verb(_DEFINE, "apply", "create or change what files define"),
         Verb(_DEFINE, "diff", "what apply would change"),
+        Verb(_DEFINE, "plan", "the coming days with a change beside those without it"),
+        Verb(_DEFINE, "simulate", "play a scenario on simulated time"),
         Verb(_DEFINE, "check", "validate files without a server"),
+        Verb(_DEFINE, "import", "crontabs, CronJobs and others as definitions of ours"),
         Verb(_DEFINE, "delete", "delete resources"),
         Verb(_SERVE, "up", "start the server"),
         Verb(_SERVE, "controller", "start the controller of a Kubernetes cluster"),

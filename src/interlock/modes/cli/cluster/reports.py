@@ -5,7 +5,9 @@ from __future__ import annotations
 from interlock.modes.cli.api import Api
 from interlock.modes.cli.cluster.events import read_events
 from interlock.modes.cli.cluster.leading import Leader, find_leader
+from interlock.modes.cli.cluster.schedules import read_schedule
 from interlock.modes.cli.cluster.snapshot import Snapshot, read_job, read_snapshot
+from interlock.modes.cli.kinds import JOB_CONFIGS, Kind
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.reports import Excerpt, Report
 from interlock.modes.cli.wire import Answer
@@ -31,8 +33,17 @@ class ClusterReports:
         """Why a Job is, or is not, running; that nobody leads comes before all other reasons."""
         view = self._view(namespace, name)
         answer: Report = to_builtins(explain(view, server_now(self._api)))
-        if has_ended(view.job):
-            return answer
+        return answer if has_ended(view.job) else self._with_leader(answer, namespace)
+
+    def why_schedule(self, kind: Kind, namespace: str, name: str) -> Report:
+        """Why a JobConfig or a ControlledJob is, or is not, running."""
+        reader = read_schedule(self._api, kind, namespace, name)
+        explain = reader.why_config if kind is JOB_CONFIGS else reader.why_controlled
+        answer: Report = to_builtins(explain(namespace, name, server_now(self._api)))
+        return self._with_leader(answer, namespace)
+
+    def _with_leader(self, answer: Report, namespace: str) -> Report:
+        """The answer with whoever leads; that nobody does comes before all other reasons."""
         leader = find_leader(self._api, namespace)
         answer["leader"] = leader.data()
         if leader.leads is False:

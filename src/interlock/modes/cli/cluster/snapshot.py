@@ -39,12 +39,12 @@ def read_snapshot(api: Api, namespace: str | None) -> Snapshot:
     """List everything. What cannot be read is said, and left out."""
     jobs = Cache[Job]("Job", {BY_LOCK: locks_asked_for})
     locks = Cache[Lock]("Lock")
-    for items in _pages(api, JOBS, namespace):
+    for items in pages(api, JOBS, namespace):
         for job in items.items:
             assert isinstance(job, Job)
             jobs.note(job)
         jobs.settle(int(items.metadata.resource_version or 0))
-    for items in _pages(api, LOCKS, namespace):
+    for items in pages(api, LOCKS, namespace):
         for lock in items.items:
             assert isinstance(lock, Lock)
             locks.note(lock)
@@ -64,10 +64,11 @@ def read_job(api: Api, namespace: str, name: str) -> Job:
     return job
 
 
-def _pages(api: Api, kind: Kind, namespace: str | None) -> Iterator[Items]:
+def pages(api: Api, kind: Kind, namespace: str | None, *, labels: str = "") -> Iterator[Items]:
+    """A list part by part. What cannot be read is said, and left out."""
     following = ""
     while True:
-        query = {"limit": PAGE, "continue": following}
+        query = {"limit": PAGE, "labelSelector": labels, "continue": following}
         items = WIRES[kind.name].list(api.fetch("GET", kind.path(namespace), query))
         for bad in items.undecodable:
             print(f"{bad.key} cannot be read and is left out: {bad.problem}", file=sys.stderr)

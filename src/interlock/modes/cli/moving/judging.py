@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS
 from interlock.modes.cli.moving.marks import MOVED_TO, annotation, created, mark_of
 from interlock.modes.cli.outcomes import execution_of, has_ended, phase_of
 
@@ -12,6 +12,8 @@ Job = dict[str, Any]
 
 #: The kinds that are moved. Locks are the system's own record; other kinds are Kubernetes'.
 MOVED_KINDS = (JOBS,)
+#: The kinds that a person moves: a schedule that were in two places would make every Job twice.
+LEFT_KINDS = (JOB_CONFIGS, CONTROLLED_JOBS, CALENDARS)
 
 MOVED = "moved"
 WOULD_MOVE = "would move"

@@ -7,13 +7,20 @@ from typing import Any
 
 from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import JOBS, Kind, parse_names
+from interlock.modes.cli.kinds import (
+    CONTROLLED_JOBS,
+    JOB_CONFIGS,
+    JOBS,
+    Kind,
+    parse_names,
+)
 from interlock.modes.cli.moments import between, day_and_time, server_now
 from interlock.modes.cli.outcomes import has_ended, last_line, phase_of
 from interlock.modes.cli.output import to_yaml
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.verbs.history import line_of
 from interlock.modes.cli.verbs.why import told as why_told
+from interlock.modes.cli.verbs.why import why_of
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +52,8 @@ def _gather(session: Session, kind: Kind, name: str) -> dict[str, Any]:
     key = {"kind": kind.name, "namespace": session.namespace, "name": name}
     # What cannot be told beside the resource itself is left out.
     try:
-        if kind is JOBS:
-            about["why"] = session.reports.why(session.namespace, name)
+        if kind in (JOBS, JOB_CONFIGS, CONTROLLED_JOBS):
+            about["why"] = why_of(session, kind, name)
         about["history"] = session.reports.history(key, 10, None)["items"]
     except AnswerError:
         pass
@@ -58,7 +65,9 @@ def _lines(session: Session, about: dict[str, Any]) -> list[str]:
     lines = _head(item)
     if item.get("kind") == JOBS.name:
         lines += _job(session, item, about.get("why"))
-    elif item.get("status"):
+    elif about.get("why"):
+        lines += _why(session, about["why"])
+    if item.get("kind") != JOBS.name and item.get("status"):
         lines += ["Status:", *_indented(to_yaml(item["status"]))]
     lines += ["Spec:", *_indented(to_yaml(item.get("spec") or {}))]
     if about.get("history"):
@@ -90,10 +99,7 @@ def _job(session: Session, job: dict[str, Any], why: dict[str, Any] | None) -> l
     if has_ended(job):
         lines.append(f"{'Outcome:':<13} {last_line(job)}")
     elif why and why.get("waits"):
-        lines += [
-            "Why:",
-            *(f"  {line}".rstrip() for line in why_told(why, server_now(session.api))),
-        ]
+        lines += _why(session, why)
     grants = (status.get("admission") or {}).get("grants") or []
     if grants:
         told = ", ".join(f"{grant['key']} (token {grant['token']})" for grant in grants)
@@ -106,6 +112,11 @@ def _job(session: Session, job: dict[str, Any], why: dict[str, Any] | None) -> l
         rows = [_attempt(attempt) for attempt in attempts]
         lines += ["Tasks:", *(f"  {line}" for line in session.terminal.lines(headers, rows))]
     return lines
+
+
+def _why(session: Session, why: dict[str, Any]) -> list[str]:
+    told = why_told(why, server_now(session.api))
+    return ["Why:", *(f"  {line}".rstrip() for line in told)]
 
 
 def _attempt(attempt: dict[str, Any]) -> list[str]:

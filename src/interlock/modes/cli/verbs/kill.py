@@ -1,13 +1,14 @@
 """End Jobs at once: SIGKILL to everything they started.
 
-A Job that has ended stays as it is.
+A Job that has ended stays as it is. A Job of a ControlledJob is not started again in this window.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.jobs import add_ending, end
+from interlock.modes.cli.jobs import add_ending, ending, steer
+from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.session import Session
 
 arguments = add_ending
@@ -15,4 +16,5 @@ arguments = add_ending
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
-    return end(session, args, "being killed", gracePeriod="0s")
+    names = [(JOBS, job_name(word)) for word in args.names]
+    return steer(session, args, names, ending(session, "being killed", gracePeriod="0s"))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 #: One leads; more than a few stand by for nothing.
 MAX_REPLICAS = 9
-_PARTS = ("crds", "rbac", "controller", "webhook", "monitor")
+_PARTS = ("crds", "rbac", "controller", "webhook", "policy", "monitor")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Run a command as a Job.
+"""Run a command as a Job, or a JobConfig on demand.
 
 The command comes after `--`, and no shell reads it. With --wait or --follow the exit code is
 the command's own; without, the Job's name is printed and the command goes on by itself.
@@ -8,6 +8,12 @@ On a cluster it runs in a pod, whose image --image names.
   interlock run -- echo hello
   interlock run --context production --image busybox -- echo hello
   interlock run --lock db=1 --retries 3 --follow -- ./migrate.sh
+
+With the name of a JobConfig, a Job is made of its template; options that are not given have
+their defaults. Days and times are read on the clock of the config's schedules.
+
+  interlock run nightly-report --option region=apac --follow
+  interlock run nightly-report --at "tomorrow 06:00"
 """
 
 from __future__ import annotations
@@ -26,22 +32,36 @@ from interlock.modes.cli.flags import (
     duration,
     number_from,
     pair,
+    seconds,
 )
 from interlock.modes.cli.kinds import JOBS
 from interlock.modes.cli.session import Session
 
 POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
+#: The flags that say what a command's Job is like; a JobConfig has a template for that.
+OF_COMMANDS = (
+    "image", "lock", "when-taken", "retries", "retry-delay", "timeout", "grace-period", "env",
+    "working-dir", "stdin", "count", "priority", "title", "label", "ttl", "suspend",
+)  # fmt: skip
+OF_CONFIGS = ("option", "at", "after", "policy")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     add = parser.add_argument
+    add("config", metavar="CONFIG", nargs="?", default="", help="the JobConfig to run")
+    add("-O", "--option", metavar="NAME=VALUE", action="append", default=[], type=pair,
+        help="of a JobConfig: the value of an option; may be repeated")  # fmt: skip
+    add("--at", metavar="WHEN", help="of a JobConfig: start then: 19:00, 2026-11-20, monday 06:00")
+    add("--after", metavar="TIME", type=seconds, help="of a JobConfig: start so much later: 90m")
+    add("--policy", metavar="POLICY", type=_policy,
+        help="of a JobConfig: in place of its own: Enqueue, Forbid, Allow, Replace")  # fmt: skip
     add("--image", metavar="IMAGE", default="", help="on a cluster: what the pod is made of")
-    add("--name", metavar="NAME", help="the Job's name (run- and five characters)")
+    add("--name", metavar="NAME", help="the Job's name (run- or CONFIG- and five characters)")
     add("--lock", metavar="KEY[=LIMIT]", action="append", default=[], type=_lock,
         help="a lock it needs, held by at most LIMIT Jobs (1); may be repeated")  # fmt: skip
-    add("--when-taken", metavar="POLICY", type=_policy, default="Enqueue",
-        help="when a lock is taken: Enqueue (wait), Forbid, Allow, Replace")  # fmt: skip
+    add("--when-taken", metavar="POLICY", type=_policy,
+        help="when a lock is taken: Enqueue (wait), Forbid, Allow, Replace (Enqueue)")  # fmt: skip
     add("--retries", metavar="N", type=number_from(0), help="further attempts after a failure")
     add("--retry-delay", metavar="TIME", type=duration, help="from one attempt to the next")
     add("--timeout", metavar="TIME", type=duration, help="stop it when it runs longer: 90s, 5m")
@@ -66,13 +86,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Create the Job, and stay with it if asked."""
-    if not args.command:
-        raise CommandError(
-            "which command?", hint="put it after --: interlock run -- echo hello", code=BAD_INPUT
-        )
-    _check_place(session, args)
-    local = session.target.is_local and not args.image
-    job = session.api.create(JOBS, session.namespace, job_from(args, local=local))
+    _check_flags(args)
+    told = ""
+    if args.config:
+        from interlock.modes.cli.on_demand import run_config
+
+        job, told = run_config(session, args)
+    else:
+        _check_place(session, args)
+        local = session.target.is_local and not args.image
+        job = session.api.create(JOBS, session.namespace, job_from(args, local=local))
     name = job["metadata"]["name"]
     if args.wait or args.follow:
         from interlock.modes.cli.following import follow
@@ -81,8 +104,34 @@ def run(session: Session, args: argparse.Namespace) -> int:
     if args.output and args.output != "name":
         session.terminal.data(job, args.output)
     else:
-        session.terminal.print(f"job/{name}" + ("" if args.output else " created"))
+        session.terminal.print(f"job/{name}" + ("" if args.output else f" created{told}"))
     return 0
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    """Refuse what does not go together: a config and a command, or flags of the other."""
+    if args.config and args.command:
+        raise CommandError(
+            f"either the JobConfig {args.config!r} or a command, not both",
+            hint="a command comes wholly after --: interlock run -- echo hello",
+            code=BAD_INPUT,
+        )
+    if not args.config and not args.command:
+        raise CommandError(
+            "which command?",
+            hint="put it after --: interlock run -- echo hello; or name a JobConfig",
+            code=BAD_INPUT,
+        )
+    flags, whose = (OF_COMMANDS, "command") if args.config else (OF_CONFIGS, "JobConfig")
+    for flag in flags:
+        if getattr(args, flag.replace("-", "_")) not in (None, "", [], False):
+            raise CommandError(
+                f"--{flag} is for a {whose}",
+                hint=f"what jobconfig/{args.config} runs, and how, is in its spec.template"
+                if args.config
+                else "`interlock run --help` tells more",
+                code=BAD_INPUT,
+            )
 
 
 def _check_place(session: Session, args: argparse.Namespace) -> None:
@@ -144,7 +193,7 @@ def _pod(args: argparse.Namespace) -> dict[str, Any]:
 def _rules(args: argparse.Namespace) -> dict[str, Any]:
     retries = {"limit": args.retries, "delay": args.retry_delay}
     rules = {
-        "locks": [lock | {"whenTaken": args.when_taken} for lock in args.lock],
+        "locks": [lock | {"whenTaken": args.when_taken or POLICIES[0]} for lock in args.lock],
         "retries": {name: value for name, value in retries.items() if value is not None},
         "timeout": args.timeout,
         "gracePeriod": args.grace_period,

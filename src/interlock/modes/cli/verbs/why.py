@@ -1,6 +1,12 @@
-"""Why a Job is (not) running: everything it waits for, who can change it, and when.
+"""Why something is (not) running: everything it waits for, who can change it, and when.
+
+A JobConfig and a ControlledJob are asked about as jobconfig/NAME and controlledjob/NAME: when
+they run next, what is in the way, their exceptions, and what was skipped.
 
 On a cluster it also says when no controller leads, because then nothing moves.
+
+  interlock why migrate
+  interlock why controlledjob/pricing-engine
 """
 
 from __future__ import annotations
@@ -9,28 +15,46 @@ import argparse
 from datetime import datetime
 from typing import Any
 
+from interlock.modes.cli.errors import AnswerError
+from interlock.modes.cli.finding import exists, found
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import job_name
+from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
 from interlock.modes.cli.moments import ago, day_and_time, server_now
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
-    parser.add_argument("name", metavar="JOB", help="the Job's name")
+    parser.add_argument("name", metavar="JOB | KIND/NAME", help="a Job's name, or what else")
     add_namespace(parser)
     add_output(parser, "json", "yaml", "jsonpath")
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have it explained, and tell."""
-    answer = session.reports.why(session.namespace, job_name(args.name))
+    kind, name = parse_name(args.name, JOBS, JOB_CONFIGS, CONTROLLED_JOBS)
+    answer = why_of(session, kind, name, is_bare="/" not in args.name)
     if args.output:
         session.terminal.data(answer, args.output)
         return 0
     for line in told(answer, server_now(session.api)):
         session.terminal.print(line)
     return 0
+
+
+def why_of(session: Session, kind: Kind, name: str, *, is_bare: bool = False) -> dict[str, Any]:
+    """The answer about one thing; a bare name that no Job has may be that of a schedule."""
+    if kind is not JOBS:
+        with found(session, kind, name):
+            return session.reports.why_schedule(kind, session.namespace, name)
+    try:
+        return session.reports.why(session.namespace, name)
+    except AnswerError as error:
+        if error.status == 404 and is_bare:
+            for other in (CONTROLLED_JOBS, JOB_CONFIGS):
+                if exists(session, other, name):
+                    return session.reports.why_schedule(other, session.namespace, name)
+        raise
 
 
 def told(answer: dict[str, Any], now: datetime) -> list[str]:
@@ -41,7 +65,8 @@ def told(answer: dict[str, Any], now: datetime) -> list[str]:
         holders = wait.get("holders") or []
         if len(holders) > 1:
             lines += [_holder_told(holder, now) for holder in holders]
-        if wait.get("until"):
+        # What is said about a schedule has its times on the schedule's own clock already.
+        if wait.get("until") and not answer.get("kind"):
             lines.append(
                 f"  until     {day_and_time(wait['until'])}, or earlier when something changes"
             )

@@ -1,0 +1,152 @@
+"""Due in the same minute on a real cluster: our Jobs beside those of plain CronJobs.
+
+In one run on one control plane: first CronJobs, then as many JobConfigs and as many ControlledJobs
+together. What is told is how long after the due time the Job objects were there. It needs the
+programs that `make kube` brings.
+
+    python -m bench cluster_due [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bench.kube_load import Load, load_on
+from bench.table import show
+from interlock.testing.cluster_store import install
+from interlock.testing.kube import Cluster, find
+from interlock.testing.kube.binaries import HELP
+from interlock.testing.kube.controllers import Controller
+from interlock.testing.kube.pods import Play, a_pod
+
+EACH = 500
+QUICK = 20
+#: Longer than it takes to create everything, and to look at it.
+AHEAD_S = 25.0
+PATIENCE_S = 300.0
+
+_OURS = "/apis/interlock.dev/v1alpha1/namespaces/{}/{}"
+_BATCH = "/apis/batch/v1/namespaces/{}/{}"
+
+
+def _pod(played: dict[Play, str]) -> dict[str, Any]:
+    pod = a_pod("", played)
+    pod["spec"]["restartPolicy"] = "Never"
+    return {"metadata": {"annotations": pod["metadata"]["annotations"]}, "spec": pod["spec"]}
+
+
+def _a_cron_job(name: str, due: datetime) -> dict[str, Any]:
+    template = {"spec": {"template": _pod({Play.RUNS_FOR: "1s"})}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name},
+        "spec": {"schedule": f"{due.minute} {due.hour} * * *", "jobTemplate": template},
+    }
+
+
+def _a_job_config(name: str, due: datetime) -> dict[str, Any]:
+    schedule = {"cron": f"{due.minute} {due.hour} * * *"}
+    template = {"spec": {"pod": _pod({Play.RUNS_FOR: "1s"})}}
+    return _ours("JobConfig", name, {"schedules": [schedule], "template": template})
+
+
+def _a_controlled_job(name: str, due: datetime) -> dict[str, Any]:
+    window = {"from": f"{due:%H:%M}", "to": f"{due + timedelta(hours=8):%H:%M}"}
+    template = {"spec": {"pod": _pod({})}}
+    return _ours("ControlledJob", name, {"windows": [window], "jobTemplate": template})
+
+
+def _ours(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {"name": name}
+    return {
+        "apiVersion": "interlock.dev/v1alpha1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def _due() -> datetime:
+    """The next whole minute that leaves time for everything before it."""
+    soon = datetime.now(UTC) + timedelta(seconds=AHEAD_S)
+    return soon.replace(second=0, microsecond=0) + timedelta(minutes=1)
+
+
+async def _arrivals(load: Load, path: str, wanted: int, due: datetime) -> list[float]:
+    """How long after the due time each Job was there, as a watch told of it."""
+    found: list[float] = []
+
+    def is_new(line: bytes) -> bool:
+        if b'"type":"ADDED"' in line[:20]:
+            found.append(time.time() - due.timestamp())
+            return True
+        return False
+
+    async with asyncio.timeout(PATIENCE_S + AHEAD_S + 60):
+        await load.until(path, wanted, is_new)
+    return sorted(found)
+
+
+async def _measure(cluster: Cluster, namespace: str, each: int) -> None:
+    rows: list[tuple[Any, ...]] = []
+    async with load_on(cluster.access) as load:
+        due = _due()
+        names = [f"bench-{number}" for number in range(each)]
+        jobs = _BATCH.format(namespace, "jobs")
+        watching = asyncio.create_task(_arrivals(load, jobs, each, due))
+        cron_jobs = (_a_cron_job(name, due) for name in names)
+        await load.create_all(_BATCH.format(namespace, "cronjobs"), cron_jobs)
+        rows.append((f"{each} CronJobs", *_spread(await watching)))
+        await load.send("DELETE", _BATCH.format(namespace, "cronjobs"))
+        await load.send("DELETE", f"{jobs}?propagationPolicy=Background")
+        with Controller(
+            cluster.access, cluster.folder / "controllers", namespace=namespace
+        ) as controller:
+            await asyncio.to_thread(controller.wait_until_ready)
+            due = _due()
+            engines = [f"{name}-9" for name in names]
+            both = (
+                (_a_job_config, names, "jobconfigs"),
+                (_a_controlled_job, engines, "controlledjobs"),
+            )
+            ours = _OURS.format(namespace, "jobs")
+            watching = asyncio.create_task(_arrivals(load, ours, 2 * each, due))
+            for make, called, plural in both:
+                bodies = (make(name, due) for name in called)
+                await load.create_all(_OURS.format(namespace, plural), bodies)
+            rows.append((f"{each} JobConfigs and {each} ControlledJobs", *_spread(await watching)))
+    show("Seconds from the due time until the Job is there", ("", "p50", "last"), rows)
+
+
+def _spread(late: Sequence[float]) -> tuple[float, float]:
+    return late[len(late) // 2], late[-1]
+
+
+def main(argv: Sequence[str] = ()) -> None:
+    """Measure, if there is a control plane to measure on."""
+    parser = argparse.ArgumentParser(prog="bench cluster_due", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller numbers")
+    given = parser.parse_args(argv)
+    programs = find()
+    if programs is None:
+        print(f"nothing measured: {HELP}")
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Cluster(programs.folder, Path(folder)) as cluster,
+        cluster.namespace() as namespace,
+    ):
+        install(cluster.access)
+        asyncio.run(_measure(cluster, namespace, QUICK if given.quick else EACH))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""What to say when there is no resource of the name that was typed."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from interlock.modes.cli.errors import AnswerError, did_you_mean
+from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, Kind
+from interlock.modes.cli.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: So many names are looked through for one that was probably meant.
+_MOST = 500
+
+
+@contextmanager
+def found(session: Session, kind: Kind, name: str, hint: str = "") -> Iterator[None]:
+    """Add to the error about a missing resource what was probably meant."""
+    try:
+        yield
+    except AnswerError as error:
+        if error.status == 404 and not error.hint:
+            error.hint = _meant(session, kind, name) or hint
+        raise
+
+
+def exists(session: Session, kind: Kind, name: str) -> bool:
+    """Whether there is such a resource."""
+    try:
+        session.api.get(kind, session.namespace, name)
+    except AnswerError as error:
+        if error.status != 404:
+            raise
+        return False
+    return True
+
+
+def same_name(session: Session, name: str, kinds: tuple[Kind, ...]) -> str:
+    """The way to write what has this name among some kinds; empty when nothing has."""
+    written = [f"{kind.singular}/{name}" for kind in kinds if exists(session, kind, name)]
+    return f"did you mean `{written[0]}`?" if written else ""
+
+
+def _meant(session: Session, kind: Kind, name: str) -> str:
+    """A near name of the same kind, or the same name of another kind."""
+    try:
+        for other, verb in ((JOB_CONFIGS, "run"), (CONTROLLED_JOBS, "start")):
+            if other is not kind and exists(session, other, name):
+                return f"{name} is a {other.name}: interlock {verb} {name}"
+        page = session.api.call("GET", kind.path(session.namespace), {"limit": _MOST})
+    except AnswerError:
+        return ""
+    return did_you_mean(name, [item["metadata"]["name"] for item in page.get("items") or []])

@@ -1,0 +1,138 @@
+"""What an import makes: objects that are good, and notes about what is not as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from interlock.modes.cli.importing.naming import fitting_name, unused_name
+from interlock.resources.errors import BadRequestError, InvalidError
+from interlock.resources.metadata import API_VERSION
+from interlock.resources.suggestions import shortened
+from interlock.resources.validation import read_resource
+
+#: The longest names: those of the Jobs are made of them and a moment.
+LONGEST = {"JobConfig": 41, "ControlledJob": 36, "Calendar": 63}
+
+
+class Wishes(NamedTuple):
+    """What the person who imports asks for."""
+
+    #: The file, as it is called in the report and in names.
+    file: str
+    #: Put into every object; None keeps what the source says.
+    namespace: str | None = None
+    #: Put before every name.
+    prefix: str = ""
+    #: The zone of whatever leaves it to the machine it runs on; None is UTC, and told.
+    timezone: str | None = None
+    #: A crontab has a column with users.
+    has_users: bool = False
+    #: Only clock changes after this moment are told of.
+    now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Note(NamedTuple):
+    """Something that is not as it was: where, what, why, and what is done instead."""
+
+    line: int
+    where: str
+    what: str
+    why: str
+    instead: str
+
+
+class Flaw(NamedTuple):
+    """Something that makes no sense in the source; the whole file is refused."""
+
+    line: int
+    message: str
+
+
+class BadSourceError(Exception):
+    """The file cannot be read as what it is said to be."""
+
+    def __init__(self, flaws: Iterable[Flaw]) -> None:
+        self.flaws = tuple(flaws)
+        super().__init__("; ".join(f"line {flaw.line}: {flaw.message}" for flaw in self.flaws))
+
+
+class Draft:
+    """What was made so far of one file."""
+
+    def __init__(self, wishes: Wishes) -> None:
+        self.wishes = wishes
+        self.objects: list[dict[str, Any]] = []
+        self.notes: list[Note] = []
+        #: Definitions of the source that became no object.
+        self.left_out = 0
+        self._told: set[Note] = set()
+        self._names: dict[tuple[str, str], set[str]] = {}
+
+    def note(self, line: int, where: str, what: str, why: str, instead: str) -> None:
+        """Write down one thing that does not carry over."""
+        note = Note(line, where, what, why, instead)
+        if note not in self._told:
+            self._told.add(note)
+            self.notes.append(note)
+
+    def leave_out(self, line: int, where: str, why: str, instead: str = "it is left out") -> None:
+        """Write down a definition that becomes no object."""
+        self.left_out += 1
+        self.note(line, where, "is not imported", why, instead)
+
+    @property
+    def zone(self) -> str:
+        """The zone of whatever names none."""
+        return self.wishes.timezone or "UTC"
+
+    def name_for(self, kind: str, wanted: str, namespace: str = "") -> str:
+        """A good name near the wanted one, which no other object of this import has."""
+        prefix = f"{self.wishes.prefix}-" if self.wishes.prefix else ""
+        longest = LONGEST[kind]
+        taken = self._names.setdefault((kind, namespace), set())
+        name = unused_name(fitting_name(prefix + wanted, longest), longest, taken)
+        taken.add(name)
+        return name
+
+    def add(self, line: int, where: str, kind: str, name: str, **parts: Any) -> None:
+        """Take an object, if it passes the door; else tell why not.
+
+        `parts` are its spec, and further metadata.
+        """
+        metadata = {"name": name, **parts.pop("metadata", {})}
+        if self.wishes.namespace:
+            metadata["namespace"] = self.wishes.namespace
+        made = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, **parts}
+        try:
+            read_resource(made)
+        except InvalidError as error:
+            told = "; ".join(map(str, error.problems[:5]))
+            self.leave_out(line, where, f"Interlock would refuse it: {told}")
+        except BadRequestError as error:
+            self.leave_out(line, where, f"Interlock would refuse it: {error}")
+        else:
+            self.objects.append(made)
+
+
+def text_of(source: bytes) -> str:
+    """The text of a file.
+
+    Raises:
+        BadSourceError: It is not UTF-8, or holds what no text has.
+    """
+    try:
+        text = source.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = source.count(b"\n", 0, error.start) + 1
+        raise BadSourceError([Flaw(line, "the file is not UTF-8")]) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise BadSourceError([Flaw(line, "a NUL character: this is no text")])
+    return text
+
+
+def quoted(text: str) -> str:
+    """A text of the source, as notes show it."""
+    return f'"{shortened(text)}"'

@@ -1,0 +1,134 @@
+"""Furiko's JobConfigs, as ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlock.modes.cli.importing.drafts import Draft, quoted
+from interlock.modes.cli.importing.fields import Fields, definitions
+from interlock.modes.cli.importing.furiko_jobs import job_template
+from interlock.modes.cli.importing.furiko_lines import line_of
+from interlock.modes.cli.importing.furiko_options import option_of
+from interlock.modes.cli.importing.templates import metadata_of
+
+API_VERSIONS = ("execution.furiko.io/v1alpha1",)
+_POLICIES = ("Allow", "Forbid", "Enqueue")
+
+
+def import_furiko(draft: Draft, source: bytes) -> None:
+    """Take every JobConfig of a file.
+
+    Raises:
+        BadSourceError: The file is none of Furiko's JobConfigs.
+    """
+    without_zone = [
+        given
+        for given in definitions(draft, source, "JobConfig", API_VERSIONS)
+        if not _import(draft, given)
+    ]
+    if without_zone and not draft.wishes.timezone:
+        draft.note(
+            without_zone[0].line_of("spec"),
+            "spec.schedule.cron.timezone",
+            "there are lines without a zone",
+            "Furiko takes defaultTimezone of its configuration, which the file does not tell",
+            "UTC, which is its default; --timezone names another",
+        )
+
+
+def _import(draft: Draft, given: Fields) -> bool:
+    """Take one JobConfig; returns whether its zone is told, or not needed."""
+    spec = given.within("spec")
+    given.require("spec", spec.data)
+    metadata = metadata_of(given)
+    given.pass_over("apiVersion", "kind", "status")
+    given.tell_rest()
+    old = given.within("metadata").text("name") or "jobconfig"
+    name = draft.name_for("JobConfig", old, metadata.get("namespace", ""))
+    if not draft.wishes.prefix and name != old:
+        why = f"a JobConfig's name has at most 41 characters, and no dots: {quoted(old)}"
+        given.within("metadata").note("name", "is another one", why, f"it is called {name}")
+    options = [option_of(one) for one in _options(spec)]
+    made: dict[str, Any] = {}
+    is_zoned = True
+    if spec.data.get("schedule") is not None:
+        space = draft.wishes.namespace or metadata.get("namespace") or ""
+        schedule = spec.within("schedule")
+        identity = f"{metadata.get('namespace') or space or 'default'}/{old}"
+        made["schedules"] = [_schedule(schedule, identity)]
+        is_zoned = bool(schedule.within("cron").text("timezone"))
+        moved = name != old or (metadata.get("namespace") or space) != space
+        _tell_hash(schedule, made["schedules"][0]["cron"], identity, moved)
+    made["concurrency"] = _concurrency(spec.within("concurrency"))
+    if options:
+        made["options"] = options
+    names = [str(option["name"]) for option in options]
+    made["template"] = job_template(spec.within("template"), names)
+    spec.tell_rest()
+    where = f"JobConfig {old}"
+    draft.add(given.line_of(), where, "JobConfig", name, metadata=metadata, spec=made)
+    return is_zoned
+
+
+def _options(spec: Fields) -> list[Fields]:
+    option = spec.within("option")
+    found = list(option.each("options"))
+    option.tell_rest()
+    return found
+
+
+def _schedule(given: Fields, identity: str) -> dict[str, Any]:
+    cron = given.within("cron")
+    given.require("cron", cron.data)
+    one, several = cron.text("expression"), cron.texts("expressions")
+    cron.require("expression", one or several)
+    if one and several:
+        why = "Furiko takes either"
+        cron.note("expressions", "are not carried over", why, "expression alone")
+        several = []
+    lines = [line_of(cron, text, identity) for text in ([one] if one else several)]
+    zone = cron.text("timezone") or given.draft.zone
+    cron.tell_rest()
+    # "Local" is UTC to Furiko, wherever it runs.
+    made: dict[str, Any] = {"cron": lines[0] if one else lines}
+    if any(len(line.split()) == 6 for line in lines):
+        made["format"] = "YearLast"
+    made |= {"timezone": "UTC" if zone == "Local" else zone, "onGap": "Skip", "onRepeat": "Both"}
+    constraints = given.within("constraints")
+    for name in ("notBefore", "notAfter"):
+        if moment := constraints.text(name):
+            made[name] = moment
+    constraints.tell_rest()
+    if given.flag("disabled"):
+        made["disabled"] = True
+    given.pass_over("lastUpdated")
+    given.tell_rest()
+    return made
+
+
+def _tell_hash(given: Fields, cron: str | list[str], identity: str, moved: bool) -> None:
+    """Tell that an H falls elsewhere when the name or the namespace is another one."""
+    lines = [cron] if isinstance(cron, str) else cron
+    if moved and any("H" in word for line in lines for word in line.split() if not _is_name(word)):
+        why = f"it is drawn by the namespace and the name, and both were {identity} to Furiko"
+        given.note("cron", "H falls on other times", why, "the times of the new name")
+
+
+def _is_name(word: str) -> bool:
+    """Whether a field's H is in the name of a month or a day alone."""
+    plain = word.upper().replace("MARCH", "").replace("THU", "")
+    return "H" not in plain
+
+
+def _concurrency(given: Fields) -> dict[str, Any]:
+    policy = given.text("policy")
+    given.require("policy", policy)
+    if policy not in _POLICIES:
+        why = f"Furiko knows {', '.join(_POLICIES)}"
+        given.note("policy", f"{quoted(policy or '')} is not known", why, "Forbid")
+        policy = "Forbid"
+    made: dict[str, Any] = {"policy": policy}
+    if (most := given.number("maxConcurrency")) is not None:
+        made["maxConcurrency"] = most
+    given.tell_rest()
+    return made

@@ -1,0 +1,222 @@
+"""What is coming: the due times, starts and stops that the schedules room would see.
+
+Everything is worked out lazily, in order: who asks for a few of many configs pays for those few
+and for the first of each other one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from interlock.control.cache import Cache
+from interlock.modes.cli.moments import write_moment
+from interlock.reporting.walls import day_at, told_time
+from interlock.resources.calendar import Calendar
+from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.job import Job
+from interlock.resources.job_config import JobConfig
+from interlock.resources.metadata import Resource
+from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.plans import Action
+from interlock.resources.timing.zones import Zone, find_zone
+from interlock.resources.transitions import has_ended, is_admitted
+from interlock.schedules.calendars import Calendars
+from interlock.schedules.configs.due_times import Planned, Timing, next_due
+from interlock.schedules.configs.reading import Timings
+from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
+
+RUN, START, STOP, SKIP = "run", "start", "stop", "skip"
+
+
+class Coming(Struct, frozen=True, kw_only=True):
+    """One thing that will happen, or will not although it is due."""
+
+    at: datetime
+    kind: str
+    namespace: str
+    name: str
+    action: str
+    reason: str = ""
+    #: The wall on which the schedule hangs.
+    zone: Zone
+
+    def data(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "at": write_moment(self.at),
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "action": self.action,
+            "reason": self.reason,
+        }
+
+
+class Definitions:
+    """What schedules there are, and the calendars that they name."""
+
+    def __init__(self) -> None:
+        self.configs: dict[tuple[str, str], JobConfig] = {}
+        self.controlled: dict[tuple[str, str], ControlledJob] = {}
+        self.jobs: dict[tuple[str, str], Job] = {}
+        self._cache: Cache[Calendar] = Cache("Calendar")
+        self.calendars = Calendars(self._cache)
+        self._timings = Timings(self.calendars)
+
+    def add(self, resource: Resource) -> None:
+        """Take in an object; those that have no part in this are passed over."""
+        place = (resource.metadata.namespace, resource.metadata.name)
+        match resource:
+            case JobConfig():
+                self.configs[place] = resource
+            case ControlledJob():
+                self.controlled[place] = resource
+            case Job():
+                self.jobs[place] = resource
+            case Calendar():
+                self._cache.note(resource)
+
+    def all(self) -> Iterator[Resource]:
+        """Everything that something may be due for."""
+        yield from self.configs.values()
+        yield from self.controlled.values()
+        yield from self.jobs.values()
+
+    def coming(self, after: datetime) -> Iterator[Coming]:
+        """All that comes after a moment, in order."""
+        return heapq.merge(*(self.of(one, after) for one in self.all()), key=_order)
+
+    def of(self, resource: Resource, after: datetime) -> Iterator[Coming]:
+        """What comes of one thing, in order."""
+        match resource:
+            case JobConfig():
+                return self.of_config(resource, after)
+            case ControlledJob():
+                return self.of_controlled(resource, after)
+            case Job():
+                return self.of_job(resource, after)
+        return iter(())
+
+    def of_config(self, config: JobConfig, after: datetime) -> Iterator[Coming]:
+        """The due times of a config; where one schedule runs and another skips, it is a run."""
+        timing = self._timings.of(config)
+        streams = [_of_planned(config, planned, after) for planned in timing.planned]
+        last: datetime | None = None
+        for each in heapq.merge(*streams, key=_order):
+            if each.at != last:
+                yield each
+            last = each.at
+
+    def of_controlled(self, controlled: ControlledJob, after: datetime) -> Iterator[Coming]:
+        """The starts and stops of a ControlledJob; stops of what does not run are left out."""
+        table, missing = self.timetable(controlled)
+        if table is None:
+            return
+        for turn in table.upcoming(after):
+            if turn.action is Action.STOP:
+                before = table.state_at(turn.at - timedelta(microseconds=1))
+                if before.is_inside or not table.has_starts:
+                    reason = table.state_at(turn.at).held or "the window closes"
+                    yield _coming(controlled, table.zone, turn.at, STOP, reason)
+            elif turn.skipped is not None or missing:
+                reason = turn.skipped or missing
+                yield _coming(controlled, table.zone, turn.at, SKIP, reason)
+            else:
+                until = until_text(table.closes_after(turn.at), table.zone, turn.at)
+                yield _coming(controlled, table.zone, turn.at, START, until)
+
+    def timetable(self, controlled: ControlledJob) -> tuple[Timetable | None, str]:
+        """The plan with its exceptions, and why nothing starts by it; None when it is no plan."""
+        namespace = controlled.metadata.namespace
+        found = {
+            name: self.calendars.find(namespace, name) for name in calendars_named(controlled.spec)
+        }
+        calendars = {name: one.calendar for name, one in found.items() if one.calendar is not None}
+        missing = next((one.problem for one in found.values() if one.calendar is None), "")
+        try:
+            return timetable_of(controlled, calendars), missing
+        except UnreadableError as error:
+            return None, str(error)
+
+    def of_job(self, job: Job, after: datetime) -> Iterator[Coming]:
+        """The start of a Job that waits for its time."""
+        start = job.spec.start_after
+        if start is not None and start > after and not has_ended(job) and not is_admitted(job):
+            yield _coming(job, find_zone("UTC"), start, START, "spec.startAfter")
+
+    def troubles(self) -> Iterator[str]:
+        """What of the definitions cannot be read."""
+        for config in self.configs.values():
+            for problem in self._timings.of(config).unreadable:
+                yield f"jobconfig/{config.metadata.name}: {problem}"
+        for controlled in self.controlled.values():
+            table, problem = self.timetable(controlled)
+            if table is None:
+                yield f"controlledjob/{controlled.metadata.name}: {problem}"
+
+    def zones(self) -> set[str]:
+        """The zones that the schedules hang in."""
+        schedules = (one for config in self.configs.values() for one in config.spec.schedules)
+        return {one.timezone for one in schedules} | {
+            one.spec.timezone.name for one in self.controlled.values()
+        }
+
+
+def why_nothing(resource: Resource) -> str:
+    """Why nothing of one thing is to come."""
+    match resource:
+        case JobConfig(spec=spec) if spec.suspend:
+            return "it is suspended"
+        case JobConfig(spec=spec) if not spec.schedules:
+            return "it has no schedule: it is run on demand"
+        case JobConfig(spec=spec) if all(one.disabled for one in spec.schedules):
+            return "its schedules are disabled"
+        case ControlledJob(spec=spec) if not spec.windows and not spec.events:
+            return "it has no windows: it is started by hand"
+        case Job():
+            return "it waits for no time of its own; `interlock why` tells what it waits for"
+    return "its schedule has no time to come"
+
+
+def _of_planned(config: JobConfig, planned: Planned, after: datetime) -> Iterator[Coming]:
+    alone = Timing(planned=(planned,), digest="")
+    zone = planned.schedule.zone
+    lines = ", ".join(line.text for line in planned.schedule.lines)
+    while (due := next_due(alone, after)) is not None:
+        if due.reason is None:
+            yield _coming(config, zone, due.at, RUN, f"cron {lines}")
+        else:
+            yield _coming(config, zone, due.at, SKIP, due.message)
+        after = due.at
+
+
+def _coming(of: Resource, zone: Zone, at: datetime, action: str, reason: str) -> Coming:
+    metadata = of.metadata
+    return Coming(
+        at=at,
+        kind=of.kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        action=action,
+        reason=reason,
+        zone=zone,
+    )
+
+
+def _order(each: Coming) -> tuple[datetime, str, str, str, bool]:
+    is_stop = each.action == STOP
+    return each.at, each.namespace, each.kind, each.name, each.action == SKIP or not is_stop
+
+
+def until_text(stop: datetime | None, zone: Zone, start: datetime) -> str:
+    """Until when something runs that starts."""
+    if stop is None:
+        return "without an end"
+    day = day_at(stop, zone)
+    shown = "" if day == day_at(start, zone) else f"{day:%a} {day.day} "
+    return f"until {shown}{told_time(stop, zone, named=False)}"

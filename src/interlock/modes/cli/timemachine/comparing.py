@@ -1,0 +1,185 @@
+"""What a change makes different: fields, and the days to come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from itertools import takewhile
+from typing import Any
+
+from msgspec import Struct
+
+from interlock.modes.cli.timemachine.coming import RUN, SKIP, START, STOP, Coming, Definitions
+from interlock.reporting.walls import day_at, short_name, start_of_day, told_time
+from interlock.resources.controlled_job import ControlledJob, Override
+from interlock.resources.metadata import Resource
+from interlock.resources.suggestions import child
+from interlock.resources.timing.zones import Zone, find_zone
+
+#: So many runs of a day are told one by one.
+_TOLD = 4
+#: So many due times of one thing are looked at; a day of more is told by its number up to there.
+MOST = 20_000
+
+
+class Field(Struct, frozen=True):
+    """A field that is different; None where it is not there."""
+
+    path: str
+    old: Any
+    new: Any
+
+
+class Day(Struct, frozen=True, kw_only=True):
+    """One day to come, without the change and with it."""
+
+    day: date
+    before: tuple[Coming, ...]
+    after: tuple[Coming, ...]
+    #: What is different in words; empty when nothing is.
+    told: str
+    #: Exceptions that hold on that day.
+    overrides: tuple[Override, ...]
+    zone: Zone
+
+
+def different_fields(old: Any, new: Any, path: str = "") -> Iterator[Field]:
+    """Every field that is different, down to the smallest."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in [*old, *(name for name in new if name not in old)]:
+            yield from different_fields(old.get(name), new.get(name), child(path, name))
+    elif isinstance(old, list) and isinstance(new, list):
+        for at in range(max(len(old), len(new))):
+            first = old[at] if at < len(old) else None
+            second = new[at] if at < len(new) else None
+            yield from different_fields(first, second, child(path, at))
+    elif old != new:
+        yield Field(path, old, new)
+
+
+class Change(Struct, frozen=True):
+    """One thing before and after; None where there is none."""
+
+    before: Resource | None
+    after: Resource
+
+    @property
+    def zone(self) -> Zone:
+        """The wall on which the days are read."""
+        spec: Any = getattr(self.after, "spec", None)
+        if isinstance(self.after, ControlledJob):
+            return find_zone(spec.timezone.name, spec.timezone.offset)
+        schedules = getattr(spec, "schedules", ())
+        return find_zone(schedules[0].timezone if schedules else "UTC")
+
+
+def coming_days(
+    change: Change, old: Definitions, new: Definitions, now: datetime, count: int
+) -> Iterator[Day]:
+    """The days to come, today first, without the change and with it."""
+    zone = change.zone
+    today = day_at(now, zone)
+    end = start_of_day(today + timedelta(days=count), zone)
+    # What a window is today can be told also when it is past; a run that was is not to come.
+    begin = now
+    if isinstance(change.after, ControlledJob):
+        begin = start_of_day(today, zone) - timedelta(microseconds=1)
+    before = _by_day(old, change.before, zone, begin, end)
+    after = _by_day(new, change.after, zone, begin, end)
+    for ahead in range(count):
+        day = today + timedelta(days=ahead)
+        was, will = tuple(before.get(day, ())), tuple(after.get(day, ()))
+        yield Day(
+            day=day,
+            before=was,
+            after=will,
+            told=_told(was, will),
+            overrides=_overrides_on(change.after, day, zone),
+            zone=zone,
+        )
+
+
+def _by_day(
+    definitions: Definitions, one: Resource | None, zone: Zone, begin: datetime, end: datetime
+) -> dict[date, list[Coming]]:
+    found: dict[date, list[Coming]] = {}
+    stream = definitions.of(one, begin) if one is not None else iter(())
+    for number, each in enumerate(takewhile(lambda each: each.at < end, stream)):
+        if number >= MOST:
+            break
+        found.setdefault(day_at(each.at, zone), []).append(each)
+    return found
+
+
+# In words
+
+
+def _told(was: tuple[Coming, ...], will: tuple[Coming, ...]) -> str:
+    if [_kept(one) for one in was] == [_kept(one) for one in will]:
+        return ""
+    if any(one.action == RUN for one in (*was, *will)):
+        return _runs_told(was, will)
+    return _windows_told(was, will)
+
+
+def _kept(one: Coming) -> tuple[datetime, str, str]:
+    """What makes one thing to come different from another; how a line is written does not."""
+    return one.at, one.action, "" if one.action == RUN else one.reason
+
+
+def _runs_told(was: tuple[Coming, ...], will: tuple[Coming, ...]) -> str:
+    parts = []
+    before, after = ([one for one in each if one.action == RUN] for each in (was, will))
+    if [one.at for one in before] != [one.at for one in after]:
+        parts.append(f"{_runs(after)} instead of {_runs(before).removeprefix('runs ')}")
+    known = {one.at for one in was if one.action == SKIP}
+    parts += [
+        f"skips {told_time(one.at, one.zone)} ({one.reason})"
+        for one in will
+        if one.action == SKIP and one.at not in known
+    ][:_TOLD]
+    return "; ".join(parts) or "skips change"
+
+
+def _runs(runs: list[Coming]) -> str:
+    if not runs:
+        return "no run"
+    times = [told_time(one.at, one.zone, named=False) for one in runs]
+    name = short_name(runs[0].zone, runs[0].at)
+    if len(runs) <= _TOLD:
+        return f"runs {', '.join(times)} {name}"
+    return f"runs {len(runs)} times from {times[0]} to {times[-1]} {name}"
+
+
+def _windows_told(was: tuple[Coming, ...], will: tuple[Coming, ...]) -> str:
+    parts = []
+    for word, action in (("starts", START), ("ends", STOP)):
+        old, new = _times(was, action), _times(will, action)
+        if old != new:
+            parts.append(_instead(word, new, old))
+    known = {(one.at, one.reason) for one in was if one.action == SKIP}
+    parts += [
+        f"does not start at {told_time(one.at, one.zone)} ({one.reason})"
+        for one in will
+        if one.action == SKIP and (one.at, one.reason) not in known
+    ]
+    return "; ".join(parts) or "changes"
+
+
+def _times(found: tuple[Coming, ...], action: str) -> list[str]:
+    return [told_time(one.at, one.zone, named=False) for one in found if one.action == action]
+
+
+def _instead(word: str, new: list[str], old: list[str]) -> str:
+    if not new:
+        return f"no longer {word} at {' and '.join(old)}"
+    if not old:
+        return f"{word} {' and '.join(new)}"
+    return f"{word} {' and '.join(new)} instead of {' and '.join(old)}"
+
+
+def _overrides_on(one: Resource, day: date, zone: Zone) -> tuple[Override, ...]:
+    if not isinstance(one, ControlledJob):
+        return ()
+    first, last = start_of_day(day, zone), start_of_day(day + timedelta(days=1), zone)
+    return tuple(each for each in one.spec.overrides if each.begin < last and each.until > first)

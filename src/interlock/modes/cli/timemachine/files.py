@@ -1,0 +1,85 @@
+"""Scenario files: found, read, and refused with the line of every problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from interlock.modes.cli.documents import Given, Refusal
+from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
+from interlock.resources.errors import Problem
+from interlock.resources.manifests import Document, ManifestError, read_manifests
+from interlock.testing.rehearsal.reading import ScenarioError, read_scenario
+from interlock.testing.rehearsal.script import Script
+
+
+class BadScenarioError(CommandError):
+    """A scenario that cannot be played."""
+
+    def __init__(self, refusal: ScenarioRefusal) -> None:
+        super().__init__("", code=BAD_INPUT)
+        self.refusal = refusal
+
+
+class ScenarioRefusal(Refusal):
+    """Everything that is wrong with a scenario."""
+
+    def lines(self) -> list[str]:
+        """For people: where, what was found, what to do."""
+        return [f"{self.given.file}: this scenario cannot be played", *super().lines()[1:]]
+
+
+def load_scenario(name: str) -> Script:
+    """Read and check a scenario.
+
+    Raises:
+        BadScenarioError: Something in it is wrong.
+        CommandError: There is no such file, or it holds no scenario.
+    """
+    path = Path(name)
+    document = _document(path)
+    try:
+        return read_scenario(document.data, lambda other: _manifests(path.parent / other))
+    except ScenarioError as error:
+        problems = tuple(_shown(one) for one in error.problems)
+        refusal = ScenarioRefusal(Given(name, document), problems)
+        raise BadScenarioError(refusal) from None
+
+
+def _shown(problem: Problem) -> Problem:
+    found = problem.found
+    small = found if isinstance(found, str | int | float | bool | None) else "{…}"
+    return Problem(problem.path, problem.message, small)
+
+
+def _document(path: Path) -> Document:
+    try:
+        documents = read_manifests(path.read_bytes())
+    except OSError as error:
+        near = [str(one) for one in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+        raise CommandError(
+            f"cannot read {path}: {error.strerror}",
+            hint=did_you_mean(str(path), near),
+            code=BAD_INPUT,
+        ) from None
+    except ManifestError as error:
+        place = f", line {error.line}" if error.line else ""
+        raise CommandError(f"{path}{place}: {error.message}", code=BAD_INPUT) from None
+    if len(documents) != 1:
+        hint = "a scenario is one document; its objects stand under `objects`"
+        raise CommandError(f"{path} holds {len(documents)} documents", hint=hint, code=BAD_INPUT)
+    return documents[0]
+
+
+def _manifests(path: Path) -> list[dict[str, Any]]:
+    """The manifests of a file that a scenario names.
+
+    Raises:
+        ValueError: It cannot be read.
+    """
+    try:
+        return [document.data for document in read_manifests(path.read_bytes())]
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    except ManifestError as error:
+        raise ValueError(f"{path}: {error}") from None

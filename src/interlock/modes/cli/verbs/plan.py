@@ -1,0 +1,188 @@
+"""The coming days with a change beside those without it, and what it would start or stop now.
+
+Nothing is stored. The real decisions are made on a copy of what the server stores.
+The exit code is 0 when nothing would change, and 1 when something would.
+
+  interlock plan -f pricing.yaml
+  interlock plan -f pricing.yaml --days 14
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+from interlock.modes.cli.errors import FAILED, OK
+from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
+from interlock.modes.cli.moments import server_now, write_moment
+from interlock.modes.cli.session import Session
+from interlock.modes.cli.timemachine.comparing import Day, coming_days
+from interlock.modes.cli.timemachine.proposing import Proposal, State, read_proposals
+from interlock.modes.cli.timemachine.trying import AtOnce, at_once
+from interlock.reporting.walls import day_at, told_time
+from interlock.resources.controlled_job import Override, OverrideAction
+from interlock.resources.modes import Mode
+
+#: So many days are compared.
+DAYS = 7
+#: So many are compared at most: a plan is about the near future.
+_MOST_DAYS = 366
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    add_files(parser)
+    parser.add_argument(
+        "--days", metavar="N", type=number_from(1), default=DAYS, help=f"so many days ({DAYS})"
+    )
+    add_namespace(parser)
+    add_output(parser, "json")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Compare, try the change on a copy, and tell."""
+    code, proposals = read_proposals(session, args)
+    state = State(session, proposals)
+    proposals = state.affected(proposals)
+    now = server_now(session.api)
+    changed = [one for one in proposals if one.verdict not in ("unchanged", "affected")]
+    mode = Mode.CLUSTER if session.on_cluster else Mode.EMBEDDED
+    jobs = at_once(state.stored(proposals), [one.change.after for one in changed], now, mode)
+    old = state.definitions(proposals, changed=False)
+    new = state.definitions(proposals, changed=True)
+    count = min(args.days, _MOST_DAYS)
+    told = [
+        (one, _of(one, jobs), list(coming_days(one.change, old, new, now, count)))
+        for one in proposals
+    ]
+    if args.output:
+        session.terminal.data({"items": [_data(*each) for each in told]}, "json")
+    else:
+        for each in told:
+            _show(session, now, *each)
+        _tell_end(session, args, bool(changed))
+    return code or (FAILED if changed else OK)
+
+
+def _of(proposal: Proposal, jobs: Iterable[AtOnce]) -> list[AtOnce]:
+    owner = (proposal.key.kind, proposal.key.name)
+    return [one for one in jobs if one.owner == owner and one.namespace == proposal.key.namespace]
+
+
+# For people
+
+
+def _show(
+    session: Session, now: datetime, proposal: Proposal, jobs: list[AtOnce], days: list[Day]
+) -> None:
+    terminal = session.terminal
+    for line in _head(proposal):
+        terminal.print(line)
+    if proposal.verdict == "unchanged":
+        return
+    rows = [("now", f"{one.job} would be {one.action}{_because(one)}") for one in jobs]
+    rows += list(_day_rows(days, now))
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, text in rows:
+        terminal.print(f"  {name:<{width}}   {text}")
+
+
+def _head(proposal: Proposal) -> Iterator[str]:
+    word = proposal.word
+    if proposal.verdict != "configured":
+        told = {
+            "created": "new",
+            "affected": "names a calendar that would change",
+        }.get(proposal.verdict, proposal.verdict)
+        yield f"{word}   {told}"
+        return
+    width = max(len(field.path) for field in proposal.fields) if proposal.fields else 0
+    for at, field in enumerate(proposal.fields):
+        start = word if not at else " " * len(word)
+        yield f"{start}   {field.path:<{width}}  {_value(field.old)} -> {_value(field.new)}"
+
+
+def _because(one: AtOnce) -> str:
+    return f" ({one.reason})" if one.reason else ""
+
+
+def _value(value: Any) -> str:
+    return "(none)" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _day_rows(days: list[Day], now: datetime) -> Iterator[tuple[str, str]]:
+    """A line for each day; neighbours that stay as they are share one."""
+    for is_plain, group in groupby(days, key=lambda day: not day.told and not day.overrides):
+        some = list(group)
+        if is_plain and len(some) > 1:
+            yield f"{_day_name(some[0], now)} - {_day_name(some[-1], now)}", "unchanged"
+            continue
+        for day in some:
+            yield _day_name(day, now), (day.told or "unchanged") + _exceptions(day)
+
+
+def _day_name(day: Day, now: datetime) -> str:
+    if day.day == day_at(now, day.zone):
+        return "today"
+    return f"{day.day:%a} {day.day.day}"
+
+
+def _exceptions(day: Day) -> str:
+    if not day.overrides:
+        return ""
+    return f" ({'; '.join(_exception(one, day) for one in day.overrides)})"
+
+
+def _exception(one: Override, day: Day) -> str:
+    until = told_time(one.until, day.zone, named=False)
+    ends = f"{day_at(one.until, day.zone):%a} {until}"
+    what = {
+        OverrideAction.EXTEND: f'override "until {until}"',
+        OverrideAction.SKIP: 'override "skip"',
+        OverrideAction.HOLD: f'override "hold until {ends}"',
+    }[one.action]
+    by = f", set by {one.by}" if one.by else ""
+    return f"{what}{by}, expires {ends}"
+
+
+def _tell_end(session: Session, args: argparse.Namespace, changed: bool) -> None:
+    if not changed:
+        session.terminal.print("Nothing would change.")
+        return
+    files = " ".join(f"-f {shlex.quote(name)}" for name in args.filename)
+    more = f" -n {shlex.quote(args.namespace)}" if args.namespace else ""
+    recursive = " -R" if args.recursive else ""
+    told = f"interlock apply {files}{recursive}{more}"
+    session.terminal.print(f"Nothing was changed. Apply it with: {told}")
+
+
+# For programs
+
+
+def _data(proposal: Proposal, jobs: list[AtOnce], days: list[Day]) -> dict[str, Any]:
+    return {
+        "resource": proposal.word,
+        "namespace": proposal.key.namespace,
+        "change": proposal.verdict,
+        "fields": [{"path": f.path, "old": f.old, "new": f.new} for f in proposal.fields],
+        "now": [{"job": j.job, "action": j.action, "reason": j.reason} for j in jobs],
+        "days": [
+            {
+                "day": str(day.day),
+                "changed": bool(day.told),
+                "told": day.told or "unchanged",
+                "before": [one.data() for one in day.before],
+                "after": [one.data() for one in day.after],
+                "overrides": [
+                    {"action": one.action, "until": write_moment(one.until), "by": one.by}
+                    for one in day.overrides
+                ],
+            }
+            for day in days
+        ],
+    }

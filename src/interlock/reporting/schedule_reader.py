@@ -1,0 +1,97 @@
+"""JobConfigs and ControlledJobs, read from the caches for a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from interlock.control.cache import Cache
+from interlock.reporting.config_why import ConfigView, explain_config
+from interlock.reporting.controlled_why import (
+    ControlledView,
+    explain_controlled,
+    explain_unreadable,
+)
+from interlock.reporting.schedule_why import ScheduleWhy
+from interlock.resources.calendar import Calendar
+from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.errors import NotFoundError
+from interlock.resources.job import Job
+from interlock.resources.job_config import JobConfig
+from interlock.resources.metadata import Key
+from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.transitions import has_ended
+from interlock.schedules.calendars import Calendars
+from interlock.schedules.configs.reading import read_timing
+from interlock.schedules.controlled.plan import calendars_named, timetable_of
+
+#: The index of Jobs by the identities of their owners.
+BY_OWNER = "owner"
+
+
+def owner_uids(job: Job) -> Iterable[str]:
+    """Under which values a Job is found in the index BY_OWNER."""
+    return tuple(owner.uid for owner in job.metadata.owner_references)
+
+
+class ScheduleReader:
+    """Answers why schedules do, or do not, run. The cache of Jobs must have the index BY_OWNER."""
+
+    def __init__(
+        self,
+        jobs: Cache[Job],
+        configs: Cache[JobConfig],
+        controlled: Cache[ControlledJob],
+        calendars: Cache[Calendar],
+    ) -> None:
+        self._jobs = jobs
+        self._configs = configs
+        self._controlled = controlled
+        self._calendars = Calendars(calendars)
+
+    def why_config(self, namespace: str, name: str, now: datetime) -> ScheduleWhy:
+        """Why a JobConfig is, or is not, running.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        key = Key("JobConfig", namespace, name)
+        config = self._configs.get(key)
+        if config is None:
+            raise NotFoundError(key)
+        timing = read_timing(config, lambda named: self._calendars.find(namespace, named))
+        view = ConfigView(config=config, timing=timing, jobs=self._jobs_of(config))
+        return explain_config(view, now)
+
+    def why_controlled(self, namespace: str, name: str, now: datetime) -> ScheduleWhy:
+        """Why a ControlledJob is, or is not, running.
+
+        Raises:
+            NotFoundError: There is none of that name.
+        """
+        key = Key("ControlledJob", namespace, name)
+        controlled = self._controlled.get(key)
+        if controlled is None:
+            raise NotFoundError(key)
+        found = {
+            named: self._calendars.find(namespace, named)
+            for named in calendars_named(controlled.spec)
+        }
+        calendars = {n: one.calendar for n, one in found.items() if one.calendar is not None}
+        jobs = self._jobs_of(controlled)
+        try:
+            plan = timetable_of(controlled, calendars)
+        except UnreadableError as error:
+            return explain_unreadable(controlled, jobs, error, now)
+        view = ControlledView(
+            controlled=controlled,
+            plan=plan,
+            jobs=jobs,
+            problems=tuple(one.problem for one in found.values() if one.calendar is None),
+        )
+        return explain_controlled(view, now)
+
+    def _jobs_of(self, owner: JobConfig | ControlledJob) -> tuple[Job, ...]:
+        """The Jobs that it made or that were made for it, and that are not over."""
+        owned = self._jobs.by(BY_OWNER, owner.metadata.uid)
+        return tuple(job for job in owned if not has_ended(job))

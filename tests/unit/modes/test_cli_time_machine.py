@@ -1,0 +1,399 @@
+"""`simulate`, `next` and `plan`: what they print, and the codes they end with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.modes.cli.main import main
+from interlock.modes.cli.timemachine.hands import CommandHands
+from interlock.resources.manifests import read_manifests
+from interlock.testing.rehearsal.front import Front
+from interlock.testing.rehearsal.world import World
+
+#: The day before Thanksgiving, two in the afternoon in New York.
+NOW = datetime(2026, 11, 25, 19, 0, tzinfo=UTC)
+DEFINITIONS = """\
+kind: Calendar
+metadata: {name: nyse-holidays}
+spec: {days: [{day: "4th THU of NOV", name: Thanksgiving Day}]}
+---
+kind: JobConfig
+metadata: {name: nightly-report}
+spec:
+  schedules: [{cron: "41 2 * * MON-FRI", timezone: Europe/London}]
+  template: {spec: {process: {command: [./report]}}}
+---
+kind: ControlledJob
+metadata: {name: pricing-engine}
+spec:
+  timezone: {name: America/New_York}
+  windows: [{from: "09:00", to: "17:30", days: MON-FRI, exclude: [nyse-holidays]}]
+  jobTemplate: {spec: {process: {command: [./engine]}}}
+"""
+SCENARIO = """\
+start: 2026-01-05T10:00:00Z
+end: +1h
+objects:
+  - {kind: Job, metadata: {name: work}, spec: {process: {command: [work]}}}
+expect:
+  - {at: +1s, object: job/work, path: .status.phase, value: Succeeded}
+"""
+
+
+class Desk:
+    """A server at two in the afternoon, and somebody who types."""
+
+    def __init__(self, place: Path) -> None:
+        self.file = place / "pricing.yaml"
+        self.file.write_text(DEFINITIONS)
+        self.world = World(NOW)
+        self.world.begin()
+        self.world.play_until(NOW)
+        self._hands = CommandHands(Front(self.world), "default")
+        self._hands.apply([one.data for one in read_manifests(DEFINITIONS)])
+        self.wait(hours=2)
+
+    def wait(self, **time: float) -> None:
+        self.world.play_until(self.world.now() + timedelta(**time))
+
+    def type(self, *words: str, code: int = 0) -> str:
+        ended, told = self._hands.run(words)
+        assert ended == code, told
+        return told
+
+    def json(self, *words: str, code: int = 0) -> Any:
+        return json.loads(self.type(*words, "-o", "json", code=code))
+
+    def write(self, old: str, new: str) -> None:
+        assert old in DEFINITIONS
+        self.file.write_text(DEFINITIONS.replace(old, new))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    desk = Desk(tmp_path)
+    yield desk
+    desk.world.close()
+
+
+# next
+
+
+def test_next_tells_times_in_each_schedules_own_zone(desk: Desk) -> None:
+    assert desk.type("next", "--to", "friday").splitlines() == [
+        "Wed 25  17:30 EST  stop   controlledjob/pricing-engine  the window closes",
+        "Thu 26  02:41 GMT  run    jobconfig/nightly-report",
+        "Thu 26  09:00 EST  skip   controlledjob/pricing-engine  calendar nyse-holidays: Thanksgiving Day",  # noqa: E501
+        "Fri 27  02:41 GMT  run    jobconfig/nightly-report",
+        "Fri 27  09:00 EST  start  controlledjob/pricing-engine  until 17:30",
+    ]
+
+
+def test_next_for_programs_is_a_list_with_every_stop(desk: Desk) -> None:
+    found = desk.json("next", "ctj/pricing-engine", "--to", "2026-11-27T23:00:00Z")
+
+    assert [(each["at"], each["action"]) for each in found] == [
+        ("2026-11-25T22:30:00Z", "stop"),
+        ("2026-11-26T14:00:00Z", "skip"),
+        ("2026-11-27T14:00:00Z", "start"),
+        ("2026-11-27T22:30:00Z", "stop"),
+    ]
+    assert found[1] == {
+        "at": "2026-11-26T14:00:00Z",
+        "kind": "ControlledJob",
+        "namespace": "default",
+        "name": "pricing-engine",
+        "action": "skip",
+        "reason": "calendar nyse-holidays: Thanksgiving Day",
+    }
+
+
+def test_next_tells_exceptions(desk: Desk) -> None:
+    desk.type("extend", "pricing-engine", "--until", "19:00")
+    desk.type("skip", "pricing-engine", "2026-11-27", "--reason", "quiet")
+    desk.type("hold", "pricing-engine", "--until", "2026-12-01 12:00")
+
+    held = "on hold until 2026-12-01T17:00:00Z by scenario"
+    found = desk.json("next", "ctj/pricing-engine", "--to", "2026-12-01")
+    assert [(each["at"][:16], each["action"], each["reason"]) for each in found] == [
+        ("2026-11-26T14:00", "skip", "calendar nyse-holidays: Thanksgiving Day"),
+        ("2026-11-27T14:00", "skip", "skipped by scenario: quiet"),
+        ("2026-11-30T14:00", "skip", held),
+        ("2026-12-01T14:00", "skip", held),
+        ("2026-12-01T17:00", "start", "until 17:30"),
+        ("2026-12-01T22:30", "stop", "the window closes"),
+    ]
+
+
+def test_next_says_why_nothing_is_to_come_of_what_was_asked_for(desk: Desk) -> None:
+    desk.type("suspend", "jobconfig/nightly-report")
+
+    assert desk.type("next", "jobconfig", "nightly-report") == (
+        "nothing is to come of jobconfig/nightly-report: it is suspended\n"
+    )
+    assert desk.json("next", "jobconfig", "nightly-report") == []
+
+
+def test_what_next_foretells_is_what_happens(desk: Desk) -> None:
+    """The list of a week, and then the week itself."""
+    end = "2026-12-02T21:00:00Z"
+    foretold = desk.json("next", "--to", end, "--from", "2026-11-25T21:00:01Z")
+    since = len(desk.world.lines)
+    desk.wait(days=7)
+
+    happened = desk.world.lines[since:]
+    for kind, action, event in (
+        ("JobConfig", "run", "Created"),
+        ("ControlledJob", "start", "Created"),
+        ("ControlledJob", "stop", "Stopping"),
+        ("ControlledJob", "skip", "Skipped"),
+    ):
+        name = {"JobConfig": "nightly", "ControlledJob": "pricing"}[kind]
+        told = [each["at"] for each in foretold if (each["kind"], each["action"]) == (kind, action)]
+        seen = [
+            line.data()["at"]
+            for line in happened
+            if line.event == event and line.name.startswith(name)
+        ]
+        assert told == seen
+        assert told
+
+
+def test_next_needs_no_server_for_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "definitions.yaml"
+    file.write_text(DEFINITIONS)
+    words = ["next", "jc/nightly-report", "-f", str(file)]
+
+    code = main([*words, "--from", "2030-01-04", "--limit", "3", "-o", "json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert [each["at"] for each in found] == [
+        "2030-01-04T02:41:00Z",
+        "2030-01-07T02:41:00Z",
+        "2030-01-08T02:41:00Z",
+    ]
+    assert {each["reason"] for each in found} == {"cron 41 2 * * MON-FRI"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["next", "locks"], "nothing is due for locks", id="a kind without due times"),
+        pytest.param(["next", "--to", "some day"], "is no moment", id="no moment"),
+        pytest.param(["next", "--to", "2020-01-01"], "is not after --from", id="backwards"),
+        pytest.param(["next", "--limit", "0"], "whole number from 1 up", id="no limit"),
+    ],
+)
+def test_next_refuses_what_makes_no_sense(desk: Desk, words: list[str], told: str) -> None:
+    assert told in desk.type(*words, code=2)
+
+
+def test_next_of_what_is_not_there_says_so(desk: Desk) -> None:
+    assert "did you mean `pricing-engine`?" in desk.type("next", "ctj/pricing-engin", code=4)
+
+
+# plan
+
+
+def test_plan_tells_fields_what_happens_now_and_the_days(desk: Desk) -> None:
+    desk.write('to: "17:30"', 'to: "15:00"')
+
+    assert desk.type("plan", "-f", str(desk.file), code=1).splitlines() == [
+        "calendar/nyse-holidays   unchanged",
+        "jobconfig/nightly-report   unchanged",
+        'controlledjob/pricing-engine   windows[0].to  "17:30" -> "15:00"',
+        "  now               pricing-engine-1795615200-0 would be stopped (its window closed at 2026-11-25T20:00:00Z)",  # noqa: E501
+        "  today             ends 15:00 instead of 17:30",
+        "  Thu 26            unchanged",
+        "  Fri 27            ends 15:00 instead of 17:30",
+        "  Sat 28 - Sun 29   unchanged",
+        "  Mon 30            ends 15:00 instead of 17:30",
+        "  Tue 1             ends 15:00 instead of 17:30",
+        f"Nothing was changed. Apply it with: interlock apply -f {desk.file}",
+    ]
+
+
+def test_plan_changes_nothing(desk: Desk) -> None:
+    desk.write('to: "17:30"', 'to: "15:00"')
+    before = desk.world.store.version
+
+    desk.type("plan", "-f", str(desk.file), code=1)
+
+    assert desk.world.store.version == before
+
+
+def test_plan_of_what_is_stored_already_is_empty(desk: Desk) -> None:
+    assert "Nothing would change." in desk.type("plan", "-f", str(desk.file))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "word", "told"),
+    [
+        pytest.param(
+            '"41 2 * * MON-FRI"', '"0 3,4 * * MON-FRI"', "jobconfig/nightly-report",
+            "runs 03:00, 04:00 GMT instead of 02:41 GMT", id="other times",
+        ),
+        pytest.param(
+            "exclude: [nyse-holidays]", "exclude: []", "controlledjob/pricing-engine",
+            "starts 09:00; ends 17:30", id="a holiday that is none any more",
+        ),
+        pytest.param(
+            "4th THU of NOV", "4th FRI of NOV", "controlledjob/pricing-engine",
+            "starts 09:00; ends 17:30", id="a calendar that others name",
+        ),
+        pytest.param(
+            '"09:00"', '"08:00"', "controlledjob/pricing-engine",
+            "starts 08:00 instead of 09:00", id="an earlier start",
+        ),
+    ],
+)  # fmt: skip
+def test_plan_tells_the_days_that_change(
+    desk: Desk, old: str, new: str, word: str, told: str
+) -> None:
+    desk.write(old, new)
+
+    (item,) = (
+        one
+        for one in desk.json("plan", "-f", str(desk.file), code=1)["items"]
+        if one["resource"] == word
+    )
+    assert told in [day["told"] for day in item["days"]]
+
+
+def test_plan_of_a_template_change_tells_which_jobs_it_replaces(desk: Desk) -> None:
+    desk.write("[./engine]", "[./engine, --v2]")
+    desk.file.write_text(
+        desk.file.read_text().replace(
+            "  jobTemplate", "  restartStrategy: {specChangePolicy: Recreate}\n  jobTemplate"
+        )
+    )
+
+    (item,) = (
+        one
+        for one in desk.json("plan", "-f", str(desk.file), code=1)["items"]
+        if one["resource"] == "controlledjob/pricing-engine"
+    )
+    actions = {each["job"]: each["action"] for each in item["now"]}
+    assert actions["pricing-engine-1795615200-0"] == "stopped"
+    assert actions["pricing-engine-1795615200-1"] in ("started", "held back")
+
+
+def test_plan_of_something_new_tells_what_it_starts_now(desk: Desk) -> None:
+    desk.file.write_text(DEFINITIONS.replace("pricing-engine", "second-engine"))
+
+    told = desk.type("plan", "-f", str(desk.file), code=1)
+    assert "controlledjob/second-engine   new" in told
+    assert "second-engine-1795615200-0 would be started" in told
+
+
+def test_plan_tells_exceptions_that_stay(desk: Desk) -> None:
+    desk.type("extend", "pricing-engine", "--until", "19:00")
+    desk.write('to: "17:30"', 'to: "16:30"')
+
+    told = desk.type("plan", "-f", str(desk.file), code=1)
+    assert 'unchanged (override "until 19:00", set by scenario, expires Wed 19:00)' in told
+    assert "would be stopped" not in told
+
+
+def test_plan_refuses_what_apply_would_refuse(desk: Desk) -> None:
+    desk.write("[./report]", "no-list")
+
+    assert "nightly-report was refused" in desk.type("plan", "-f", str(desk.file), code=2)
+
+
+# simulate
+
+
+def test_simulate_prints_the_history_and_ends_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+
+    assert main(["simulate", str(tmp_path / "s.yaml")]) == 0
+    printed = capsys.readouterr()
+    assert [line.split()[0:6:5] for line in printed.out.splitlines()[1:]] == [
+        ["Mon", "Created"],
+        ["Mon", "Started"],
+        ["Mon", "Finished"],
+    ]
+    assert printed.err == "1 expectation is met\n"
+
+
+def test_simulate_for_programs_prints_a_line_for_each_thing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+
+    assert main(["simulate", str(tmp_path / "s.yaml"), "-o", "jsonl"]) == 0
+    first, *rest = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first == {
+        "at": "2026-01-05T10:00:00Z",
+        "kind": "Job",
+        "namespace": "default",
+        "name": "work",
+        "event": "Created",
+        "reason": "",
+        "detail": "",
+    }
+    assert [line["event"] for line in rest] == ["Started", "Finished"]
+
+
+def test_simulate_ends_with_1_and_tells_what_is_different(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_text(SCENARIO.replace("Succeeded", "Failed"))
+
+    assert main(["simulate", str(tmp_path / "s.yaml"), "-o", "json"]) == 1
+    (difference,) = json.loads(capsys.readouterr().out)["differences"]
+    assert (difference["path"], difference["expected"], difference["found"]) == (
+        "expect[0]",
+        "Failed",
+        "Succeeded",
+    )
+
+
+def test_simulate_refuses_a_bad_scenario_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = SCENARIO.replace("end: +1h", "end: soon").replace("expect:", "expects:")
+    (tmp_path / "s.yaml").write_text(bad)
+
+    assert main(["simulate", str(tmp_path / "s.yaml")]) == 2
+    told = capsys.readouterr().err
+    assert "this scenario cannot be played" in told
+    assert "line 5   expects" in told
+    assert "did you mean expect?" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("[", "not YAML", id="no YAML"),
+        pytest.param("", "holds 0 documents", id="empty"),
+        pytest.param("a: 1\n---\nb: 2\n", "holds 2 documents", id="two documents"),
+    ],
+)
+def test_simulate_refuses_a_file_that_is_no_scenario(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    (tmp_path / "s.yaml").write_text(text)
+
+    assert main(["simulate", str(tmp_path / "s.yaml")]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_verbs_that_wait_for_time_are_refused_in_a_scenario(desk: Desk) -> None:
+    told = desk.type("wait", "pricing-engine-1795615200-0", code=2)
+
+    assert "time stands still" in told
+
+
+def test_verbs_about_other_places_are_refused_in_a_scenario(desk: Desk) -> None:
+    assert "has no place in a scenario" in desk.type("up", code=2)
