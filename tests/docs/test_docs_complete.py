@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import select
 import urllib.error
 import urllib.request
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 
 import pytest
 from docs_pages import ROOT
@@ -14,11 +17,16 @@ from docs_pages import ROOT
 from interlock.api.answers import REASONS
 from interlock.execution.orders import order_of
 from interlock.modes.cli.errors import MEANINGS
+from interlock.reporting import config_why, controlled_why, schedule_why
 from interlock.resources.admission import AdmissionStatus, Grant, RefusalReason, WaitReason
+from interlock.resources.controlled_job import ControlledAction, OverrideAction, WindowOutcome
 from interlock.resources.job import Backoff, Completion, JobStatus, WhenTaken
+from interlock.resources.job_config import JobConfigState, SkipReason
 from interlock.resources.tasks import ExecutionReason
 from interlock.resources.variables import JOB_NAMES, KEY_NAMES, TASK_NAMES
 from interlock.runtimes.keeper.environment import TASK_VARIABLE
+from interlock.schedules.configs import conditions as configs_conditions
+from interlock.schedules.controlled import conditions as controlled_conditions
 from interlock.testing.builders import a_job
 from interlock.testing.serving import PATIENCE_S, Server
 
@@ -123,6 +131,11 @@ def test_every_code_is_told(codes: Iterable[int], name: str) -> None:
     [
         pytest.param((*WaitReason, *RefusalReason), "how-to/find-out-why.md", id="reasons"),
         pytest.param(set(ExecutionReason) - {"Completed"}, "how-to/find-out-why.md", id="ends"),
+        pytest.param(SkipReason, "reference/schedule-reasons.md", id="skips"),
+        pytest.param(JobConfigState, "reference/schedule-reasons.md", id="states of configs"),
+        pytest.param(WindowOutcome, "reference/schedule-reasons.md", id="outcomes of windows"),
+        pytest.param(ControlledAction, "reference/schedule-reasons.md", id="what was done"),
+        pytest.param(OverrideAction, "reference/schedule-reasons.md", id="exceptions"),
         pytest.param(WhenTaken, "how-to/never-two-at-once.md", id="policies"),
         pytest.param(Backoff, "how-to/retry-what-fails.md", id="backoffs"),
         pytest.param(Completion, "how-to/run-many-tasks.md", id="completions"),
@@ -130,6 +143,29 @@ def test_every_code_is_told(codes: Iterable[int], name: str) -> None:
 )
 def test_every_word_is_told(names: Iterable[str], where: str) -> None:
     assert not missing(names, page(where))
+
+
+@pytest.mark.parametrize("module", [configs_conditions, controlled_conditions])
+def test_every_word_of_a_condition_is_told(module: ModuleType) -> None:
+    """Types and reasons of conditions are words in capitals, and nothing else there is."""
+    said = {
+        node.value
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    words = {word for word in said if re.fullmatch(r"([A-Z][a-z]+)+", word)}
+
+    assert words
+    assert not missing(words, page("reference/schedule-reasons.md"))
+
+
+def test_every_reason_of_why_is_told_for_schedules() -> None:
+    sources = (config_why, controlled_why, schedule_why)
+    text = "".join(map(inspect.getsource, sources))
+    reasons = set(re.findall(r"reason=\"(\w+)\"", text)) | {"Held", "Skipped"}
+
+    assert {"Suspended", "OutsideItsHours", "Draining"} <= reasons
+    assert not missing(reasons, page("reference/schedule-reasons.md"))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
