@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from interlock.resources.actions import CreateJob, Decision
+from interlock.resources.actions import Decision
 from interlock.resources.controlled_job import (
+    ControlledJob,
+    ControlledJobStatus,
     Override,
     OverrideAction,
     SpecChangePolicy,
@@ -25,6 +28,7 @@ from interlock.resources.process import ProcessSpec
 from interlock.resources.schedule import (
     SUSPEND_REASON_ANNOTATION,
     USER_STOP,
+    ExpectedJob,
     JobTemplate,
     is_manual,
     is_of_schedule,
@@ -53,7 +57,7 @@ TEMPLATES = tuple(
 )
 HOURS = st.integers(-3, 30).map(lambda hours: timedelta(hours=hours / 2))
 
-Act = Callable[["World"], None]
+Act = Callable[["World"], object]
 
 
 class World(ControlledDesk):
@@ -70,9 +74,13 @@ class World(ControlledDesk):
         self.late: Decision | None = None
         #: Who was ever written down, and who was ever let in.
         self.written: set[str] = set()
-        self.numbers: list[int] = []
+        #: The number of everyone who was written down.
+        self.numbers: dict[int, str] = {}
         #: Jobs that a person told to stop.
         self.stopped_by_hand: set[str] = set()
+        #: Starts of windows that are done with: finished, or stopped by a person.
+        self.done_with: set[datetime] = set()
+        self.let_in: set[str] = set()
 
     # What is drawn
 
@@ -84,7 +92,6 @@ class World(ControlledDesk):
         """Look, and die after so many writes."""
         self.plane.hear()
         decision = self.plane.look(self.now)
-        self.note_made(decision, after)
         self.plane.apply(decision, after)
         self.plane = self.a_plane()
         self.check()
@@ -106,6 +113,7 @@ class World(ControlledDesk):
 
     def start_by_hand(self, hours_back: int) -> None:
         """A person makes a Job."""
+        self.done_with.clear()
         number = self.controlled.status.last_run_id + 1
         start = self.now - timedelta(hours=hours_back)
         job = make_job(self.controlled, start=start, number=number, stop=None, is_manual=True)
@@ -114,10 +122,16 @@ class World(ControlledDesk):
 
     def stop_by_hand(self) -> None:
         """A person stops what runs."""
+        suitable = [job for job in self.jobs.values() if self._is_suitable(job)]
         for name in self.live:
-            if not self.jobs[name].is_going:
-                self.stopped_by_hand.add(self.jobs[name].metadata.uid)
-                self.revise(name, {SUSPEND_REASON_ANNOTATION: USER_STOP}, kill_at=self.now)
+            job = self.jobs[name]
+            if job.is_going:
+                continue
+            self.stopped_by_hand.add(job.metadata.uid)
+            self.revise(name, {SUSPEND_REASON_ANNOTATION: USER_STOP}, kill_at=self.now)
+            start = scheduled_at(job)
+            if suitable == [job] and start is not None:
+                self.done_with.add(start)
 
     def pause_by_hand(self) -> None:
         """A person holds back whatever is not over, with the reason."""
@@ -144,7 +158,12 @@ class World(ControlledDesk):
     def override(self, action: OverrideAction, begin: timedelta, length: timedelta) -> None:
         """A person makes an exception."""
         one = Override(action=action, begin=self.now + begin, until=self.now + begin + abs(length))
-        self.edit(overrides=(*self.controlled.spec.overrides, one)[-3:])
+        self.change(overrides=(*self.controlled.spec.overrides, one)[-3:])
+
+    def change(self, **spec: Any) -> None:
+        """A person changes when it is to run: windows may be others now."""
+        self.done_with.clear()
+        self.edit(**spec)
 
     def do_work(self) -> None:
         """The door and the work go on."""
@@ -160,31 +179,57 @@ class World(ControlledDesk):
         decision = self.plane.look(self.now)
         assert decision.wake_at is None or decision.wake_at > self.now
         assert bool(decision.reason) is bool(decision.actions)
-        self.note_made(decision, None)
+        before = self.controlled
         self.plane.apply(decision)
+        self._check_dropped(before, self.controlled)
         self.check()
         return decision
 
-    def note_made(self, decision: Decision, most: int | None) -> None:
-        """Numbers of Jobs that are made only rise."""
-        for action in decision.actions[:most]:
-            if isinstance(action, CreateJob):
-                number = int(action.job.metadata.annotations["interlock.dev/job-run-id"])
-                status = self.controlled.status
-                assert number > status.last_run_id
-                self.numbers.append(number)
+    def _check_dropped(self, before: ControlledJob, after: ControlledJob) -> None:
+        """Exceptions that are removed make no difference any more."""
+        if before.spec != after.spec:
+            was, now = (timetable_of(each, {}).state_at(self.now) for each in (before, after))
+            assert (was.is_inside, was.window) == (now.is_inside, now.window)
 
     def check(self) -> None:
         """Hold what is stored against the promises that always hold."""
-        self.written.update(each.uid for each in self.controlled.status.books.expected)
+        controlled = self.controlled
+        for each in controlled.status.books.expected:
+            self._check_number(each)
         for job in self.jobs.values():
-            if is_admitted(job) and is_of_schedule(job):
-                assert job.metadata.uid in self.written, "runs and is not in the books"
+            if is_admitted(job) and job.metadata.uid not in self.let_in:
+                self._check_let_in(job)
         assert len(self.live) <= 1, "two run at once"
-        status = self.controlled.status
-        if status.last_scheduled_start_time is not None:
-            starts = [each.start for each in (status.window, *status.past_windows) if each]
-            assert status.last_scheduled_start_time in starts
+        self._check_records(controlled.status)
+
+    def _check_number(self, expected: ExpectedJob) -> None:
+        """Numbers of those who are written down are used once, and rise."""
+        if expected.uid in self.written:
+            return
+        self.written.add(expected.uid)
+        number = int(expected.name.rpartition("-")[2])
+        assert number not in self.numbers, "a number is used twice"
+        assert all(number > other for other in self.numbers), "numbers go back"
+        self.numbers[number] = expected.uid
+
+    def _check_let_in(self, job: Job) -> None:
+        """Nobody runs who is not in the books, nor in a window that is done with."""
+        self.let_in.add(job.metadata.uid)
+        if is_of_schedule(job):
+            assert job.metadata.uid in self.written, "runs and is not in the books"
+        if not is_manual(job):
+            assert scheduled_at(job) not in self.done_with, "runs though the window is done with"
+
+    def _check_records(self, status: ControlledJobStatus) -> None:
+        """The last start is one that was; nothing in the past is told to run."""
+        records = [each for each in (status.window, *status.past_windows) if each is not None]
+        starts = [each.start for each in records]
+        assert len(set(starts)) == len(starts), "a window is told twice"
+        assert status.last_scheduled_start_time in (*starts, None)
+        assert all(each.outcome is not WindowOutcome.STARTED for each in status.past_windows)
+        for each in records[:1]:
+            if each.outcome in (WindowOutcome.FINISHED, WindowOutcome.STOPPED_BY_USER):
+                self.done_with.add(each.start)
 
     def check_settled(self, decision: Decision) -> None:
         """Hold it against the promises about a world that is at rest."""
@@ -245,6 +290,11 @@ class World(ControlledDesk):
         return not has_ended(job) and fate_of(job, self.now) is Fate.ALIVE
 
 
+def _parts(plan: tuple[object, ...]) -> dict[str, object]:
+    spec = a_controlled(*plan).spec  # type: ignore[arg-type]
+    return {"windows": spec.windows, "events": spec.events}
+
+
 ACTS = st.one_of(
     HOURS.map(lambda time: lambda world: world.pass_time(time)),
     HOURS.map(lambda time: lambda world: world.pass_time(time)),
@@ -263,33 +313,74 @@ ACTS = st.one_of(
     st.just(lambda world: world.delete_all()),
     st.sampled_from(["Succeeded", "Failed"]).map(lambda how: lambda world: world.end_one(how)),
     st.booleans().map(lambda is_stuck: lambda world: world.stick(is_stuck)),
-    st.booleans().map(lambda suspend: lambda world: world.edit(suspend=suspend)),
+    st.booleans().map(lambda suspend: lambda world: world.change(suspend=suspend)),
     st.sampled_from(TEMPLATES).map(lambda new: lambda world: world.edit(job_template=new)),
-    st.sampled_from(PLANS).map(lambda plan: lambda world: world.edit(**_parts(plan))),
+    st.sampled_from(PLANS).map(lambda plan: lambda world: world.change(**_parts(plan))),
     st.tuples(st.sampled_from(list(OverrideAction)), HOURS, HOURS).map(
         lambda drawn: lambda world: world.override(*drawn)
     ),
 )
 
 
-def _parts(plan: tuple[object, ...]) -> dict[str, object]:
-    spec = a_controlled(*plan).spec  # type: ignore[arg-type]
-    return {"windows": spec.windows, "events": spec.events}
+#: What comes last, so that it is seen what it leads to.
+LAST: tuple[Act, ...] = (
+    lambda world: world.pass_time(timedelta(hours=1)),
+    lambda world: world.pass_time(timedelta(hours=9)),
+    lambda world: world.change(suspend=True),
+    lambda world: world.change(windows=(), events=()),
+    lambda world: world.change(**_parts(PLANS[4])),
+    lambda world: world.change(**_parts(PLANS[0])),
+    lambda world: world.stop_by_hand(),
+    lambda world: world.delete_all(),
+)
+#: Few acts that meet each other often: one window, somebody who is late, and somebody who crashes.
+RACE: tuple[Act, ...] = (
+    lambda world: world.settle(),
+    lambda world: world.look(),
+    lambda world: world.look_and_crash(1),
+    lambda world: world.rival_hears(),
+    lambda world: world.rival_looks(),
+    lambda world: world.rival_acts(),
+    lambda world: world.end_one("Succeeded"),
+    lambda world: world.stop_by_hand(),
+    lambda world: world.delete_all(),
+    lambda world: world.do_work(),
+)
 
 
-@settings(max_examples=150)
+@settings(max_examples=400)
+@given(acts=st.lists(st.sampled_from(RACE), min_size=6, max_size=20))
+def test_in_one_window_nobody_runs_twice_however_late_writes_land(acts: list[Act]) -> None:
+    world = World(0, "Ignore")
+    world.settle()
+    world.at(T0 + timedelta(hours=2))
+    world.rival_hears()
+    world.rival_looks()
+    for act in acts:
+        act(world)
+        world.check()
+    world.check_settled(world.settle())
+
+
+@settings(max_examples=250)
 @given(
     plan=st.integers(0, len(PLANS) - 1),
     policy=st.sampled_from([each.value for each in SpecChangePolicy]),
     acts=st.lists(ACTS, min_size=1, max_size=25),
+    last=st.sampled_from(LAST),
+    is_begun=st.booleans(),
 )
 def test_windows_are_kept_whatever_people_clocks_crashes_and_rivals_do(
-    plan: int, policy: str, acts: list[Act]
+    plan: int, policy: str, acts: list[Act], last: Act, is_begun: bool
 ) -> None:
     world = World(plan, policy)
+    if is_begun:
+        world.settle_at(T0 + timedelta(hours=1, minutes=30))
     for act in acts:
         act(world)
         world.check()
+    world.settle()
+    last(world)
     world.check_settled(world.settle())
 
 

@@ -22,7 +22,14 @@ from interlock.testing.simulation.worlds import WORLDS
 
 #: Seeds are run in pieces, so that several workers share them.
 PIECE = 15
-PIECES = {"World": 16, "RivalWorld": 16, "PodWorld": 3, "RivalPodWorld": 3}
+PIECES = {
+    "World": 14,
+    "RivalWorld": 14,
+    "PodWorld": 3,
+    "RivalPodWorld": 3,
+    "ScheduleWorld": 3,
+    "RivalScheduleWorld": 3,
+}
 
 DB = LockRequest(key="db")
 

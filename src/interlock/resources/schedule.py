@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from interlock.resources.cron_lines import CronLines
 from interlock.resources.job import Job, JobSpec
-from interlock.resources.metadata import Moment, Noun
+from interlock.resources.metadata import Moment, Noun, Resource
 from interlock.resources.pods import TemplateMetadata
 from interlock.resources.timing.cron import CronFormat
 from interlock.resources.timing.ticks import OnGap, OnRepeat
@@ -30,6 +30,8 @@ STOPS_AT_ANNOTATION = "interlock.dev/stops-at"
 TAKES_OVER_ANNOTATION = "interlock.dev/takes-over-from"
 #: On a Job that stands in for one that a person started, and that a schedule made.
 NEEDS_BOOKS_ANNOTATION = "interlock.dev/needs-books"
+#: On a JobConfig that comes from elsewhere: what was due up to then was accounted for there.
+ACCOUNTED_TO_ANNOTATION = "interlock.dev/accounted-to"
 #: The JobConfig and the ControlledJob that a Job is of, by name.
 CONFIG_LABEL = "interlock.dev/job-config"
 CONTROLLED_LABEL = "interlock.dev/controlled-job"
@@ -109,6 +111,10 @@ class Books(Noun):
     accounted_to: Moment | None = None
     #: Jobs that may start and were not seen to have started.
     expected: tuple[ExpectedJob, ...] = ()
+    #: The generation that all this is about.
+    observed_generation: int = 0
+    #: The edition of the time zones that moments to come were worked out with.
+    zones: str = ""
 
 
 def is_of_schedule(job: Job) -> bool:
@@ -136,7 +142,12 @@ def scheduled_at(job: Job) -> datetime | None:
 
     Anybody may write annotations: a text that is no moment counts as none.
     """
-    text = job.metadata.annotations.get(SCHEDULED_AT_ANNOTATION)
+    return moment_of(job, SCHEDULED_AT_ANNOTATION)
+
+
+def moment_of(resource: Resource, annotation: str) -> datetime | None:
+    """The moment that an annotation names; None if it names none."""
+    text = resource.metadata.annotations.get(annotation)
     if not text:
         return None
     try:

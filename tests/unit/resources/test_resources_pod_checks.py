@@ -10,9 +10,11 @@ import pytest
 
 from interlock.resources.checks import check_update, problems_of
 from interlock.resources.codec import encode, from_builtins
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import InvalidError
 from interlock.resources.free_form import MAX_DEPTH
 from interlock.resources.job import Job
+from interlock.resources.job_config import JobConfig
 from interlock.resources.manifests import read_manifests
 from interlock.resources.modes import Mode, problems_for_mode
 from interlock.resources.validation import FieldValidation, read_resource
@@ -272,10 +274,18 @@ EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "examples/cluster").glo
 def test_an_example_is_good_for_a_cluster(file: Path) -> None:
     assert file.read_text("utf-8").startswith("# ")
     for document in read_manifests(file.read_bytes()):
-        job, warnings = read_resource(document.data)
-        assert isinstance(job, Job)
+        found, warnings = read_resource(document.data)
         assert warnings == ()
-        assert problems_for_mode(job.spec, Mode.CLUSTER) == ()
+        match found:
+            case Job(spec=spec):
+                pass
+            case JobConfig() as config:
+                spec = config.spec.template.spec
+            case ControlledJob() as controlled:
+                spec = controlled.spec.job_template.spec
+            case _:
+                raise AssertionError(f"{found.kind} runs nothing")
+        assert problems_for_mode(spec, Mode.CLUSTER) == ()
 
 
 class TestDoor:

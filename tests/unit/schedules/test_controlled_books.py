@@ -101,6 +101,39 @@ def test_a_late_create_of_an_old_view_never_runs_and_is_cleared_away(desk: Contr
     assert window.outcome == "Finished"
 
 
+def test_a_job_made_from_a_view_that_did_not_know_the_end_does_not_run_the_window_again(
+    desk: ControlledDesk,
+) -> None:
+    """The rival sees that the Job is gone, and not that it had finished."""
+    desk.settle()
+    desk.end(name(0))
+    desk.plane.hear()
+    desk.delete(name(0))
+    desk.work()
+    rival = desk.a_plane()
+    rival.hear()
+    late = rival.look(desk.now)
+    assert [job.metadata.name for job in made(late)] == [name(1)]
+    desk.settle()
+
+    assert rival.apply(late)
+    desk.settle()
+
+    assert (desk.live, desk.jobs) == ([], {})
+
+
+def test_a_job_made_from_an_old_view_does_not_take_the_place_of_one_that_runs(
+    desk: ControlledDesk,
+) -> None:
+    desk.settle()
+    desk.put(make_job(desk.controlled, start=START, number=9, stop=None))
+
+    desk.settle()
+
+    assert desk.live == [name(0)]
+    assert list(desk.jobs) == [name(0)]
+
+
 def test_a_late_create_for_a_window_that_closed_is_cleared_away(desk: ControlledDesk) -> None:
     desk.look()
     desk.at(moment(f"{MON} 17:00"))

@@ -211,6 +211,15 @@ def test_an_extension_up_to_the_next_start_is_a_restart() -> None:
     assert (standing.start, standing.last_stop) == (moment(f"{TUE} 09:00"), moment(f"{TUE} 09:00"))
 
 
+def test_a_skip_is_kept_while_an_extension_would_undo_it() -> None:
+    skip = an_override("Skip", f"{MON} 08:00", f"{MON} 10:00")
+    extend = an_override("Extend", f"{MON} 12:00", f"{MON} 20:00")
+    timetable = plan(a_controlled(overrides=(skip, extend)))
+
+    assert timetable.overrides_left(moment(f"{MON} 18:00")) == (skip, extend)
+    assert timetable.overrides_left(moment(f"{MON} 20:00")) == ()
+
+
 def test_extensions_follow_each_other() -> None:
     both = (
         an_override("Extend", f"{MON} 18:00", f"{MON} 21:00"),

@@ -151,6 +151,20 @@ def test_a_job_that_a_person_stopped_is_not_started_again_in_this_window(
     assert running.live == [name(f"{TUE} 09:00", 1)]
 
 
+def test_what_a_person_stopped_and_then_deleted_stays_stopped(running: ControlledDesk) -> None:
+    """Deleting alone is the order to make it again; after a stop it is only clearing up."""
+    running.stubborn.add(name("09:00", 0))
+    running.revise(name("09:00", 0), {SUSPEND_REASON_ANNOTATION: USER_STOP}, kill_at=at("12:00"))
+    running.settle_at(at("12:10"))
+    running.delete(name("09:00", 0))
+    running.settle_at(at("12:20"))
+    running.stubborn.clear()
+    running.settle_at(at("12:30"))
+
+    assert running.jobs == {}
+    assert outcome(running) == "StoppedByUser"
+
+
 def test_a_bare_kill_by_a_person_counts_as_their_stop_too(running: ControlledDesk) -> None:
     running.revise(name("09:00", 0), kill_at=at("12:00"))
     running.settle_at(at("12:10"))

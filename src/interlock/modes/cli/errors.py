@@ -34,7 +34,8 @@ KILLED = 137
 #: What the documentation says of each code.
 MEANINGS = {
     OK: "done",
-    FAILED: "`diff`: there are differences; `wait`, `--wait`: the Job did not succeed; "
+    FAILED: "`diff`, `plan`: there are differences; `simulate`: an expectation is not met; "
+    "`wait`, `--wait`: the Job did not succeed; "
     "`move`: a Job is left in conflict; `import`: a definition was left out",
     BAD_INPUT: "bad input: what was typed, or what a file says; nothing of it was stored",
     UNREACHABLE: "no server answers, or it cannot serve now",

@@ -200,6 +200,7 @@ def _days(read: dict[str, Reading], days: int) -> tuple[int, ...]:
     return tuple(map(join, by_month, by_week))
 
 
+@lru_cache(maxsize=1024)
 def _months(months: int, years: int) -> int:
     return sum(months << 12 * year for year in range(YEARS) if years >> year & 1)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import assert_never
 
 from msgspec import Struct
@@ -89,6 +90,7 @@ def _nearest_workday(day: int, shape: int, length: int) -> int:
     return 1 << day - 1
 
 
+@lru_cache(maxsize=1024)
 def days_by_shape(
     days: int, day_rules: tuple[DayRule, ...], weekdays: int, weekday_rules: tuple[DayRule, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:

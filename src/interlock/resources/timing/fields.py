@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ from interlock.resources.timing.hashing import place_of
 from interlock.resources.timing.names import MONTH_NAMES, WEEKDAY_NAMES
 
 
-class Field(Struct, frozen=True, kw_only=True):
+class Field(Struct, frozen=True, kw_only=True, eq=False):
     """What a field may hold."""
 
     #: Its name; also what `H` hashes beside the identity, so it must never change.
@@ -272,12 +273,17 @@ def _draw(
     if places > high - low + 1:
         flaws.add(part.place, part.text, f"expected a step of at most {high - low + 1}")
         return 0
-    draws = tuple(
-        _stepped(field, (low + place, high), step) if step else _one(field, low + place)
-        for place in range(places)
-    )
-    reading.draws = draws
+    reading.draws = draws = _draws(field, low, high, step)
     return draws[place_of(identity, field.name, places)]
+
+
+@lru_cache(maxsize=1024)
+def _draws(field: Field, low: int, high: int, step: int) -> tuple[int, ...]:
+    """All that a hash may pick. Many configs have the same line, each with a name of its own."""
+    return tuple(
+        _stepped(field, (low + place, high), step) if step else _one(field, low + place)
+        for place in range(step or high - low + 1)
+    )
 
 
 def _one(field: Field, value: int) -> int:

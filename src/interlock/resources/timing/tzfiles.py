@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import struct
 from datetime import date
+from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -24,6 +26,12 @@ class Change(NamedTuple):
 
     at: int
     offset: int
+
+
+@cache
+def edition() -> str:
+    """Which edition of the database this is, such as 2026b: another may have other changes."""
+    return version("tzdata")
 
 
 def zone_names() -> tuple[str, ...]:

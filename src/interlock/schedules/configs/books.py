@@ -10,7 +10,14 @@ from msgspec.structs import replace
 
 from interlock.resources.job import Job
 from interlock.resources.job_config import Skip, SkipReason
-from interlock.resources.schedule import Books, ExpectedJob, is_manual, scheduled_at
+from interlock.resources.schedule import (
+    ACCOUNTED_TO_ANNOTATION,
+    Books,
+    ExpectedJob,
+    is_manual,
+    moment_of,
+    scheduled_at,
+)
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.schedules.configs.due_times import is_due, next_due
 from interlock.schedules.configs.view import ConfigView
@@ -35,14 +42,20 @@ class Opened(Struct, frozen=True):
 def open_books(view: ConfigView, now: datetime) -> Opened:
     """Go on where the last look ended, unless the schedule is another one now.
 
-    A new config is accountable from its creation. After an edit or a resume nothing from before
-    is run: what was due and not looked at by then is skipped.
+    A new config is accountable from its creation, and one that was moved here from where its
+    former place left off. After an edit or a resume nothing from before is run: what was due and
+    not looked at by then is skipped.
     """
     config, digest = view.config, view.timing.digest
     books = config.status.books
     created = config.metadata.creation_timestamp or now
     if books.schedule_hash == digest:
         return _go_on(books, created, now)
+    elsewhere = moment_of(config, ACCOUNTED_TO_ANNOTATION)
+    if elsewhere is not None and books.accounted_to is None and not config.spec.suspend:
+        # It never accounted for anything here, so nothing can be run a second time.
+        moved = replace(books, schedule_hash=digest, since=elsewhere, accounted_to=elsewhere)
+        return _go_on(moved, created, now)
     if not books.schedule_hash and config.metadata.generation <= 1:
         fresh = Books(schedule_hash=digest, since=created, expected=books.expected)
         return _go_on(fresh, created, now)

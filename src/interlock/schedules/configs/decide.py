@@ -30,6 +30,7 @@ from interlock.resources.actions import (
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfigStatus, Skip, SkipReason
 from interlock.resources.schedule import Books, is_manual
+from interlock.resources.timing.tzfiles import edition
 from interlock.schedules.configs.books import (
     Opened,
     expected_after,
@@ -219,6 +220,8 @@ def _status(
         opened.books,
         accounted_to=accounted,
         expected=expected_after(view, opened.books, taken),
+        observed_generation=config.metadata.generation,
+        zones=edition(),
     )
     moments = (status.last_scheduled, *(at for at, _ in taken))
     return replace(

@@ -15,6 +15,7 @@ from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION
+from interlock.resources.timing.tzfiles import edition
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.configs.decide import decide_config
@@ -55,6 +56,8 @@ class ConfigSide:
         config = self._configs.get(key)
         if config is None:
             return Decision()
+        if rests_until(config, now) and not self._jobs.count("owner", config.metadata.uid):
+            return Decision(wake_at=config.status.next_schedule)
         view = self.view_of(config)
         decision = decide_config(view, now)
         # Whose a name is matters only for the Jobs that are to be made.
@@ -114,6 +117,26 @@ class ConfigSide:
                 self._named_by[place].pop(config.key, None)
                 if not self._named_by[place]:
                     del self._named_by[place]
+
+
+def rests_until(config: JobConfig, now: datetime) -> bool:
+    """Whether a config without Jobs has nothing to do until the next due time it tells.
+
+    What it tells was worked out from the same definition with the same time zones. So a million
+    configs need not be read to know when to look at each. Calendars may say otherwise by now.
+    """
+    status, books = config.status, config.status.books
+    next_due = status.next_schedule
+    return (
+        next_due is not None
+        and next_due > now
+        and books.observed_generation == config.metadata.generation
+        and books.zones == edition()
+        and not (books.expected or status.queued or status.active)
+        and (books.accounted_to is None or books.accounted_to <= now)
+        and not config.is_going
+        and not any(calendars_of(config))
+    )
 
 
 def manager_of(job: Job) -> str:

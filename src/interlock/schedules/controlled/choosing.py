@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.resources.admission import RefusalReason
 from interlock.resources.controlled_job import OverrideAction, SpecChangePolicy, WindowOutcome
@@ -29,17 +30,35 @@ def choose(situation: Situation) -> Choice:
     newest by number. Outside, what people started is left alone. While all is on hold it is none.
     If the plan cannot be read nobody is told to stop by it.
     """
-    alive = [r for r in situation.runs if r.is_alive and not situation.is_stray(r)]
     if situation.held:
         return Choice()
+    written = [run for run in situation.runs if not run.is_unwritten]
+    if len(written) == len(situation.runs):
+        return _chosen(situation)
+    # What is not in the books is taken if it is needed, and not because it is there: it may have
+    # been made from an old view, of a window that is done with.
+    without = replace(situation, runs=tuple(written))
+    choice = _chosen(without)
+    return _chosen(situation) if _is_needed(without, choice) else choice
+
+
+def _chosen(situation: Situation) -> Choice:
+    alive = [r for r in situation.runs if r.is_alive and not situation.is_stray(r)]
     if situation.standing is None:
         return Choice(chosen=_best(alive, situation), kept=tuple(alive))
     current = [run for run in alive if not run.is_expired(situation.last_stop)]
     if situation.is_inside:
         chosen = _best(current, situation)
         return Choice(chosen=chosen, kept=(chosen,) if chosen is not None else ())
-    manual = [run for run in current if run.is_manual]
-    return _outside(manual, situation)
+    return _outside([run for run in current if run.is_manual], situation)
+
+
+def _is_needed(situation: Situation, choice: Choice) -> bool:
+    """Whether a Job would have to be made; one that was made in time is not late by now."""
+    verdict = judge(situation, choice)
+    if verdict is None:
+        return replacement(situation, choice) is not None
+    return verdict.need is not None or verdict.is_late
 
 
 def _outside(manual: list[Run], situation: Situation) -> Choice:
@@ -138,7 +157,7 @@ def _of_window(situation: Situation) -> list[Run]:
     uid = record.job.uid if record is not None and record.job is not None else ""
 
     def counts(run: Run) -> bool:
-        if run.is_expired(situation.last_stop) or situation.is_stray(run):
+        if run.is_expired(situation.last_stop) or run.is_unwritten:
             return False
         left = run.left_at
         is_of_it = run.nominal is not None and window.covers(run.nominal)

@@ -73,6 +73,7 @@ class Timetable:
             event.action is Action.START for event in spec.events
         )
         self._plan = plan
+        self._since = since
         self._periods = Periods(plan, spec.overrides, since)
         self._holds = of_action(spec.overrides, OverrideAction.HOLD)
         self._overrides = spec.overrides
@@ -120,8 +121,13 @@ class Timetable:
         return _earliest(self._periods.next_stop(moment), *holds)
 
     def overrides_left(self, now: datetime) -> tuple[Override, ...]:
-        """The exceptions that may still make a difference."""
-        return tuple(one for one in self._overrides if not self._periods.is_over(one, now))
+        """The exceptions that may still make a difference, to the plan or to each other."""
+        left = tuple(one for one in self._overrides if not self._periods.is_over(one, now))
+        if left == self._overrides:
+            return left
+        without = Periods(self._plan, left, self._since)
+        is_same = _ahead(without, now) == _ahead(self._periods, now)
+        return left if is_same else self._overrides
 
     def _standing(self, moment: datetime) -> Standing:
         periods = self._periods
@@ -295,6 +301,11 @@ def _order(turn: Turn) -> tuple[datetime, bool, bool]:
 
 def _earliest(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _ahead(periods: Periods, now: datetime) -> tuple[object, ...]:
+    """What matters from a moment on."""
+    return (periods.at(now), periods.next_start(now), periods.next_stop(now))
 
 
 def _start_of(period: Period | None) -> datetime | None:

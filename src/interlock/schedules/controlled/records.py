@@ -24,16 +24,15 @@ def records_after(
     `message` says why no Job could be made. With `is_same_plan`, windows that opened and closed
     since the last look are told too.
     """
-    status = situation.controlled.status
-    held, past = status.window, status.past_windows
+    status, window = situation.controlled.status, situation.window
     if situation.standing is None:
-        return held, past
+        return status.window, status.past_windows
     current = situation.record
-    others = list(past) if held is None or held is current else [_closed(held, situation), *past]
+    before = (each for each in situation.records if not situation.is_of_window(each))
+    others = [_closed(each, situation) for each in before]
     if is_same_plan:
-        missed = _missed(situation, held)
-        others = sorted((*missed, *others), key=lambda each: each.start, reverse=True)
-    window = situation.window
+        others += _missed(situation)
+    others.sort(key=lambda each: each.start, reverse=True)
     if window is None:
         # The one that was open last stays in its place until another opens.
         return (others[0] if others else None), tuple(others[1 : KEPT_WINDOWS + 1])
@@ -77,7 +76,9 @@ def _closed(record: WindowRecord, situation: Situation) -> WindowRecord:
     """A window that is not open any more: what became of its Job, and when it closed."""
     now = situation.now
     if record.start > now:
-        return record  # Clocks were set back: it is still to come.
+        is_open = record.outcome is WindowOutcome.STARTED
+        told = "clocks were set back before it"
+        return replace(record, outcome=WindowOutcome.STOPPED, message=told) if is_open else record
     if record.stop is None or record.stop > now:
         last = situation.last_stop
         record = replace(record, stop=last if last is not None and last > record.start else now)
@@ -95,17 +96,21 @@ _ENDS = {
 _FINAL = frozenset({*_ENDS.values(), WindowOutcome.REMOVED_BY_USER, WindowOutcome.TOO_LATE})
 
 
-def _missed(situation: Situation, held: WindowRecord | None) -> list[WindowRecord]:
+def _missed(situation: Situation) -> list[WindowRecord]:
     """Windows that nobody looked at while they were open, newest first."""
+    known = {record.start for record in situation.records}
     timetable, since = situation.view.timetable, situation.controlled.status.books.accounted_to
     if timetable is None or since is None:
         return []
+    last_turn = situation.standing.last_turn if situation.standing is not None else None
+    if last_turn is None or last_turn <= since:
+        return []  # Nothing opened or closed since the last look, so nothing was missed.
     window = situation.window
     at = window.start if window is not None else situation.now
     missed: list[WindowRecord] = []
     while len(missed) <= KEPT_WINDOWS:
         period = timetable.window_before(at)
-        if period is None or period.start <= since or (held and period.start <= held.start):
+        if period is None or period.start <= since or period.start in known:
             break
         told = "it opened and closed, and nobody looked"
         missed.append(WindowRecord(start=period.start, stop=period.stop, message=told))

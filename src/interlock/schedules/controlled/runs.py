@@ -135,7 +135,7 @@ class Run(Struct, frozen=True, kw_only=True):
 def run_of(job: Job, controlled: ControlledJob, now: datetime) -> Run:
     """See a Job as a run."""
     manual = is_manual(job)
-    expected = {each.uid for each in controlled.status.books.expected}
+    uid = job.metadata.uid
     return Run(
         job=job,
         nominal=_manual_start(job) if manual else scheduled_at(job),
@@ -143,7 +143,8 @@ def run_of(job: Job, controlled: ControlledJob, now: datetime) -> Run:
         template_hash=job.metadata.annotations.get(TEMPLATE_HASH_ANNOTATION, ""),
         is_manual=manual,
         fate=fate_of(job, now),
-        in_books=not is_of_schedule(job) or job.metadata.uid in expected,
+        in_books=not is_of_schedule(job)
+        or any(each.uid == uid for each in controlled.status.books.expected),
     )
 
 
@@ -151,9 +152,9 @@ def fate_of(job: Job, now: datetime) -> Fate:
     """What became of a Job, or will by itself."""
     execution = job.status.execution
     if has_ended(job):
-        return _end_of(job)
+        return _end_of(job, now)
     if job.is_going:
-        return Fate.DELETED
+        return _deleted(job, now)
     if execution.stopping_for in _BY_ITSELF:
         return Fate.ALIVE
     if execution.stopping_for is not None or is_told(job, now):
@@ -171,7 +172,8 @@ def is_told(job: Job, now: datetime) -> bool:
 
 def told_at(job: Job) -> datetime | None:
     """When a Job that is leaving was told to: when the waiting for its end began."""
-    return job.status.execution.stopping_at or job.metadata.deletion_timestamp or job.spec.kill_at
+    told = (job.status.execution.stopping_at, job.metadata.deletion_timestamp, job.spec.kill_at)
+    return min((moment for moment in told if moment is not None), default=None)
 
 
 def planned_stop(job: Job) -> datetime | None:
@@ -200,15 +202,22 @@ _BY_ITSELF = frozenset(
 )
 
 
-def _end_of(job: Job) -> Fate:
+def _end_of(job: Job, now: datetime) -> Fate:
     execution, refusal = job.status.execution, job.status.admission.refusal
     if execution.result is JobResult.SUCCEEDED:
         return Fate.FINISHED
     if execution.reason is ExecutionReason.DELETED or refusal is RefusalReason.DELETED_BEFORE_START:
-        return Fate.DELETED
+        return _deleted(job, ended_at(job) or now)
     if execution.reason is ExecutionReason.KILLED or refusal is RefusalReason.KILLED_BEFORE_START:
         return _whose_stop(job)
     return Fate.FAILED
+
+
+def _deleted(job: Job, at: datetime) -> Fate:
+    """Somebody deleted it; if a person had stopped it before, then that is what they want."""
+    if is_told(job, at) and _whose_stop(job) is Fate.STOPPED_BY_USER:
+        return Fate.STOPPED_BY_USER
+    return Fate.DELETED
 
 
 def _whose_stop(job: Job) -> Fate:

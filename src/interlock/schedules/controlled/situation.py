@@ -56,11 +56,26 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def record(self) -> WindowRecord | None:
-        """What is known of the window that is open; None if nothing is."""
-        record, window = self.controlled.status.window, self.window
-        if record is None or window is None or record.start > self.now:
-            return None
-        return record if window.overlaps(record.start, record.stop) else None
+        """What is known of the window that is open; None if nothing is.
+
+        An edit may have made one window of several: then it is the newest that had a Job.
+        """
+        found = [each for each in self.records if self.is_of_window(each)]
+        with_job = (each for each in found if each.job is not None)
+        return next(with_job, found[0] if found else None)
+
+    @property
+    def records(self) -> tuple[WindowRecord, ...]:
+        """What is known of windows, newest first."""
+        status = self.controlled.status
+        return (*((status.window,) if status.window is not None else ()), *status.past_windows)
+
+    def is_of_window(self, record: WindowRecord) -> bool:
+        """Whether a record is about the window that is open."""
+        window = self.window
+        if window is None or record.start > self.now:
+            return False
+        return window.overlaps(record.start, record.stop)
 
     @property
     def known(self) -> tuple[Run, ...]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -17,38 +15,24 @@ from interlock.resources.metadata import Resource
 from interlock.resources.reading import Reader
 from interlock.resources.shapes import fields_of
 from interlock.resources.suggestions import child, nearest, shortened
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.validation import read_resource
 from interlock.testing.rehearsal import targets
-from interlock.testing.rehearsal.paths import read_path
-from interlock.testing.rehearsal.scenario import (
-    FOREVER,
-    Bounds,
-    EventSpec,
-    ExpectSpec,
-    LineMatch,
-    ScenarioSpec,
-    Settings,
-    WorkRule,
-)
+from interlock.testing.rehearsal.expecting import Expectations
+from interlock.testing.rehearsal.ground import Ground, ReadFile
+from interlock.testing.rehearsal.scenario import FOREVER, EventSpec, ScenarioSpec, WorkRule
 from interlock.testing.rehearsal.script import (
     Act,
     Apply,
-    CountCheck,
     Crash,
     Delete,
-    Expected,
     Failover,
     Outage,
     Patch,
     Restart,
     Script,
     Step,
-    ValueCheck,
     Verb,
 )
-from interlock.testing.rehearsal.times import read_moment
 
 #: The orders that an event can be, in the words of the file.
 ORDERS = (
@@ -65,9 +49,6 @@ ORDERS = (
 )
 #: Orders that say everything by being there: `crash:`, `crash: true` and `crash: {}` are the same.
 _BARE = ("crash", "restart", "failover")
-
-#: Reads the manifests of a file that a scenario names.
-ReadFile = Callable[[str], list[dict[str, Any]]]
 
 
 class ScenarioError(Exception):
@@ -112,7 +93,7 @@ def read_scenario(data: object, read_file: ReadFile) -> Script:
     except (msgspec.ValidationError, ValueError) as error:
         message, _, place = str(error).partition(" - at `$.")
         raise ScenarioError((Problem(place.rstrip("`"), message),)) from error
-    return _Checker(spec, data, read_file).script()
+    return _Checker(Ground(spec, data, read_file)).script()
 
 
 def _with_bare_words(data: object) -> object:
@@ -139,14 +120,9 @@ def _filled(entry: object, words: tuple[str, ...]) -> object:
 class _Checker:
     """Makes a script of a scenario, and notes what is wrong on the way."""
 
-    def __init__(self, spec: ScenarioSpec, data: Mapping[str, Any], read_file: ReadFile) -> None:
-        self._spec = spec
-        self._data = data
-        self._read_file = read_file
-        self._problems: list[Problem] = []
-        self._zone = self._read_zone(spec.settings)
-        self._start = self._moment(spec.start, "start")
-        self._end = self._moment(spec.end, "end", self._start)
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._spec = ground.spec
 
     def script(self) -> Script:
         """The script.
@@ -154,58 +130,27 @@ class _Checker:
         Raises:
             ScenarioError: Something is wrong.
         """
+        ground, spec = self._ground, self._spec
         objects = tuple(self._objects())
-        for at, rule in enumerate(self._spec.work):
+        for at, rule in enumerate(spec.work):
             self._check_work(rule, f"work[{at}]")
-        self._check_times()
-        steps = [step for at, one in enumerate(self._spec.events) if (step := self._step(at, one))]
-        wanted = [
-            each for at, one in enumerate(self._spec.expect) for each in self._expected(at, one)
-        ]
-        if self._problems:
-            raise ScenarioError(tuple(self._problems))
-        assert self._start is not None
-        assert self._end is not None
+        steps = [step for at, one in enumerate(spec.events) if (step := self._step(at, one))]
+        expected = Expectations(ground).read()
+        if ground.problems:
+            raise ScenarioError(tuple(ground.problems))
+        assert ground.start is not None
+        assert ground.end is not None
         return Script(
-            start=self._start,
-            end=self._end,
-            title=self._spec.title,
-            settings=self._spec.settings,
-            zone=self._zone,
+            start=ground.start,
+            end=ground.end,
+            title=spec.title,
+            settings=spec.settings,
+            zone=ground.zone,
             objects=objects,
-            work=self._spec.work,
+            work=spec.work,
             steps=tuple(sorted(steps, key=lambda step: step.at)),
-            expected=tuple(wanted),
+            expected=expected,
         )
-
-    # Moments
-
-    def _read_zone(self, settings: Settings) -> Zone:
-        try:
-            return find_zone(settings.timezone)
-        except UnreadableError as error:
-            self._wrong("settings.timezone", error.flaws[0].message, settings.timezone)
-            return find_zone("UTC")
-
-    def _moment(self, text: str, path: str, start: datetime | None = None) -> datetime | None:
-        try:
-            return read_moment(text, self._zone, start)
-        except (ValueError, OverflowError) as error:
-            self._wrong(path, str(error), text)
-            return None
-
-    def _check_times(self) -> None:
-        if self._spec.settings.max_tasks < 1:
-            self._wrong("settings.maxTasks", "expected at least 1", self._spec.settings.max_tasks)
-        if self._start and self._end and self._end <= self._start:
-            self._wrong("end", "expected a moment after the start", self._spec.end)
-
-    def _within(self, text: str, path: str) -> datetime | None:
-        moment = self._moment(text, path, self._start)
-        if moment and self._start and self._end and not self._start <= moment <= self._end:
-            self._wrong(path, f"expected a moment up to the end, {self._spec.end}", text)
-            return None
-        return moment
 
     # Objects
 
@@ -219,7 +164,7 @@ class _Checker:
 
     def _manifests(self, entry: object, path: str) -> Iterator[tuple[dict[str, Any], str]]:
         if not isinstance(entry, dict):
-            self._wrong(path, "expected a manifest, or {file: PATH}", entry)
+            self._ground.wrong(path, "expected a manifest, or {file: PATH}", entry)
         elif entry.keys() == {"file"}:
             for manifest in self._in_file(entry["file"], f"{path}.file"):
                 yield manifest, f"{path}.file"
@@ -231,27 +176,27 @@ class _Checker:
 
     def _in_file(self, name: object, path: str) -> list[dict[str, Any]]:
         if not isinstance(name, str):
-            self._wrong(path, "expected the path of a file", name)
+            self._ground.wrong(path, "expected the path of a file", name)
             return []
         try:
-            return self._read_file(name)
+            return self._ground.read_file(name)
         except (OSError, ValueError) as error:
-            self._wrong(path, str(error), name)
+            self._ground.wrong(path, str(error), name)
             return []
 
     def _resource(self, manifest: dict[str, Any], path: str) -> Resource | None:
         try:
             resource, _ = read_resource(targets.with_version(manifest))
         except InvalidError as error:
-            self._problems += [
+            self._ground.problems += [
                 Problem(_below(path, one.path), one.message, one.found) for one in error.problems
             ]
             return None
         except BadRequestError as error:
-            self._wrong(path, str(error))
+            self._ground.wrong(path, str(error))
             return None
         if not resource.metadata.name:
-            self._wrong(f"{path}.metadata.name", "is required")
+            self._ground.wrong(f"{path}.metadata.name", "is required")
             return None
         return targets.placed(resource, self._spec.settings.namespace)
 
@@ -260,21 +205,21 @@ class _Checker:
             try:
                 parse_duration(rule.lasts)
             except ValueError as error:
-                self._wrong(f"{path}.lasts", f"{error}, or {FOREVER}", rule.lasts)
+                self._ground.wrong(f"{path}.lasts", f"{error}, or {FOREVER}", rule.lasts)
         if not 0 <= rule.exit <= 255:
-            self._wrong(f"{path}.exit", "expected an exit code from 0 to 255", rule.exit)
+            self._ground.wrong(f"{path}.exit", "expected an exit code from 0 to 255", rule.exit)
 
     # Events
 
     def _step(self, at: int, event: EventSpec) -> Step | None:
         path = f"events[{at}]"
-        given = self._data["events"][at]
+        given = self._ground.data["events"][at]
         orders = [name for name in ORDERS if name in given and given[name] is not False]
         if len(orders) != 1:
             found = f"found {' and '.join(orders)}" if orders else "found none of them"
-            self._wrong(path, f"expected exactly one of {', '.join(ORDERS)}; {found}")
+            self._ground.wrong(path, f"expected exactly one of {', '.join(ORDERS)}; {found}")
             return None
-        moment = self._within(event.at, f"{path}.at")
+        moment = self._ground.within(event.at, f"{path}.at")
         act = self._act(orders[0], event, f"{path}.{orders[0]}")
         if moment is None or act is None:
             return None
@@ -288,135 +233,34 @@ class _Checker:
             case "apply":
                 return self._apply(event.apply, path)
             case "delete":
-                key = self._target(event.delete, path, named=True)
+                key = self._ground.target(event.delete, path, named=True)
                 return Delete(key.key) if key else None
             case "verb":
                 if not event.verb:
-                    self._wrong(path, "expected the words after interlock, as a list", event.verb)
+                    self._ground.wrong(
+                        path, "expected the words after interlock, as a list", event.verb
+                    )
                     return None
                 return Verb(event.verb)
         if event.patch is not None:
-            key = self._target(event.patch.object, f"{path}.object", named=True)
+            key = self._ground.target(event.patch.object, f"{path}.object", named=True)
             return Patch(key.key, event.patch.merge) if key else None
         if event.outage is not None:
             return Outage(event.outage.lasts.total_seconds())
         if event.finish is not None and not 0 <= event.finish.exit <= 255:
-            self._wrong(f"{path}.exit", "expected an exit code from 0 to 255", event.finish.exit)
+            self._ground.wrong(
+                f"{path}.exit", "expected an exit code from 0 to 255", event.finish.exit
+            )
         return event.finish or event.lose
 
     def _apply(self, given: object, path: str) -> Apply | None:
         entries = given if isinstance(given, list | tuple) else [given]
         found: list[dict[str, Any]] = []
-        before = len(self._problems)
+        before = len(self._ground.problems)
         for at, entry in enumerate(entries):
             place = f"{path}[{at}]" if isinstance(given, list | tuple) else path
             found += [manifest for manifest, _ in self._manifests(entry, place)]
-        return Apply(tuple(found)) if len(self._problems) == before else None
-
-    def _target(self, given: object, path: str, *, named: bool = False) -> targets.Target | None:
-        try:
-            target = targets.read_target(given, self._spec.settings.namespace)
-        except ValueError as error:
-            self._wrong(path, str(error), given)
-            return None
-        if named and not target.name:
-            self._wrong(path, "expected kind/name", given)
-            return None
-        return target
-
-    # Expectations
-
-    def _expected(self, at: int, expect: ExpectSpec) -> Iterator[Expected]:
-        path = f"expect[{at}]"
-        given = self._data["expect"][at]
-        span = self._span(expect, given, path)
-        check = self._check(expect, given, path)
-        if span is None or check is None:
-            return
-        since, until = span
-        if isinstance(check, CountCheck) and until is None:
-            # A number of lines up to a moment is one of all lines from the start.
-            assert self._start is not None
-            since, until = self._start, since + timedelta(microseconds=1)
-        told = json.dumps(given, ensure_ascii=False, default=str)
-        yield Expected(since=since, until=until, check=check, path=path, told=told)
-
-    def _span(
-        self, expect: ExpectSpec, given: Mapping[str, Any], path: str
-    ) -> tuple[datetime, datetime | None] | None:
-        moments = [name for name in ("at", "between", "end") if name in given]
-        if len(moments) != 1 or expect.end is False:
-            found = " and ".join(moments) or "none of them"
-            self._wrong(path, f"expected exactly one of at, between, end; found {found}")
-            return None
-        if expect.at is not None:
-            moment = self._within(expect.at, f"{path}.at")
-            return (moment, None) if moment else None
-        if expect.between is None:
-            return (self._end, None) if self._end else None
-        return self._between(expect.between, f"{path}.between")
-
-    def _between(
-        self, texts: tuple[str, ...], path: str
-    ) -> tuple[datetime, datetime | None] | None:
-        if len(texts) != 2:
-            self._wrong(path, "expected two moments, as [FROM, TO]", list(texts))
-            return None
-        first, last = (self._within(text, f"{path}[{at}]") for at, text in enumerate(texts))
-        if first and last and last <= first:
-            self._wrong(f"{path}[1]", "expected a moment after the first one", texts[1])
-            return None
-        return (first, last) if first and last else None
-
-    def _check(
-        self, expect: ExpectSpec, given: Mapping[str, Any], path: str
-    ) -> ValueCheck | CountCheck | None:
-        if "count" in given or "match" in given:
-            return self._count(expect, given, path)
-        if expect.object is None:
-            self._wrong(path, "expected an object with a path and a value, or a match with a count")
-            return None
-        target = self._target(expect.object, f"{path}.object")
-        if "exists" in given:
-            return ValueCheck(object=target.wanted, steps=None, value=expect.exists) if target else None  # fmt: skip  # noqa: E501
-        if expect.path is None or "value" not in given:
-            missing = "path" if expect.path is None else "value"
-            self._wrong(f"{path}.{missing}", "is required, unless `exists` says all")
-            return None
-        try:
-            steps = read_path(expect.path)
-        except ValueError as error:
-            self._wrong(f"{path}.path", str(error), expect.path)
-            return None
-        if target is None:
-            return None
-        return ValueCheck(object=target.wanted, steps=steps, value=given["value"])
-
-    def _count(self, expect: ExpectSpec, given: Mapping[str, Any], path: str) -> CountCheck | None:
-        bounds = _bounds(expect.count)
-        if bounds is None:
-            expected = "expected a number of lines, or {atLeast: N, atMost: N}"
-            self._wrong(f"{path}.count", expected, expect.count)
-        elif "object" in given or "path" in given or "value" in given:
-            self._wrong(path, "expected either an object with a path, or a match with a count")
-        else:
-            return CountCheck(match=expect.match or LineMatch(), bounds=bounds)
-        return None
-
-    def _wrong(self, path: str, message: str, found: object = None) -> None:
-        self._problems.append(Problem(path, message, found))
-
-
-def _bounds(count: object) -> Bounds | None:
-    if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
-        return Bounds(at_least=count, at_most=count)
-    if not isinstance(count, dict) or not count:
-        return None
-    try:
-        bounds: Bounds = from_builtins(count, Bounds)
-    except msgspec.ValidationError:
-        return None
-    return bounds
+        return Apply(tuple(found)) if len(self._ground.problems) == before else None
 
 
 def _below(path: str, inner: str) -> str:

@@ -23,6 +23,7 @@ from interlock.resources.job_config import JobConfig, JobConfigSpec, Skip
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import (
     SCHEDULED_AT_ANNOTATION,
+    SUSPEND_REASON_ANNOTATION,
     Books,
     is_manual,
     is_of_schedule,
@@ -94,6 +95,64 @@ def _run_of(job: Job) -> str:
     """Which of several runs of one window a Job is; a due time of a JobConfig has but one."""
     is_config = job.metadata.owner_references[0].kind == "JobConfig"
     return "" if is_config else job.metadata.name
+
+
+class OneAtATime(Promise):
+    """Whatever is slow to die, at no instant do two Jobs of a ControlledJob run."""
+
+    def starts(self, life: Life) -> None:
+        """Nobody else of the same owner runs."""
+        job = self.truth.by_uid.get(life.order.job_uid)
+        if job is None or not _is_controlled(job):
+            return
+        for task in self.truth.lives:
+            other = self.truth.by_uid[task.job_uid]
+            if other is not job and owner_of(other) == owner_of(job) and _is_controlled(other):
+                if not self.truth.alive(task.job_uid):
+                    continue
+                names = (job.metadata.name, other.metadata.name)
+                raise self.broken(f"{names[0]} starts while {names[1]} runs", *names)
+
+
+class PeopleAreHeeded(Promise):
+    """What a person stopped for a window is not started again in that window."""
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        #: The Jobs that people stopped, by owner and the time they were made for.
+        self._stopped: dict[tuple[str, str], Job] = {}
+
+    def wrote(self, change: Change) -> None:
+        """Remember the person's word."""
+        before, after = change.before, change.event.resource
+        if not isinstance(after, Job) or not isinstance(before, Job) or is_manual(after):
+            return
+        owner, note = owner_of(after), SUSPEND_REASON_ANNOTATION
+        if owner is None or note in before.metadata.annotations:
+            return
+        if note in after.metadata.annotations:
+            at = after.metadata.annotations.get(SCHEDULED_AT_ANNOTATION, "")
+            self._stopped[(owner, at)] = after
+
+    def starts(self, life: Life) -> None:
+        """Nothing of that window starts unless a person had a hand in it."""
+        job = self.truth.by_uid.get(life.order.job_uid)
+        owner = owner_of(job) if job is not None else None
+        if job is None or owner is None or is_manual(job):
+            return
+        at = job.metadata.annotations.get(SCHEDULED_AT_ANNOTATION, "")
+        stopped = self._stopped.get((owner, at))
+        if stopped is None or stopped.metadata.uid == job.metadata.uid:
+            return
+        # Who deletes the Job that was stopped asks for another.
+        if stopped.metadata.uid in self.truth.to_delete or stopped.version > job.version:
+            return
+        name = job.metadata.name
+        raise self.broken(f"{name} starts although a person stopped {stopped.metadata.name}", name)
+
+
+def _is_controlled(job: Job) -> bool:
+    return any(owner.kind == "ControlledJob" for owner in job.metadata.owner_references)
 
 
 class EveryDueTimeAccounted(SchedulePromise):
@@ -360,6 +419,8 @@ def _trouble(resource: Resource) -> str:
 SCHEDULE_PROMISES: tuple[type[Promise], ...] = (
     *(NeverLostButBySchedule if each is NeverLost else each for each in PROMISES),
     OncePerDueTime,
+    OneAtATime,
+    PeopleAreHeeded,
     EveryDueTimeAccounted,
     WindowsKept,
     SchedulesSettle,

@@ -181,7 +181,7 @@ class _Taste:
     def _template(self, seconds: float, word: str) -> JobTemplate:
         random = self.random
         words = ["work", f"{random.choice((0.0, seconds)):.3f}", "exits=0"]
-        if random.random() < 0.15:
+        if random.random() < (0.5 if word == "engine" else 0.15):
             words.append(random.choice(("deaf", "slow=8.0")))
         return JobTemplate(
             spec=JobSpec(

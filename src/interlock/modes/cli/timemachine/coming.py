@@ -27,7 +27,7 @@ from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.configs.due_times import Planned, Timing, next_due
-from interlock.schedules.configs.reading import Timings
+from interlock.schedules.configs.reading import Timings, digest_of
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
 
 RUN, START, STOP, SKIP = "run", "start", "stop", "skip"
@@ -104,6 +104,11 @@ class Definitions:
 
     def of_config(self, config: JobConfig, after: datetime) -> Iterator[Coming]:
         """The due times of a config; where one schedule runs and another skips, it is a run."""
+        known = _written_down(config, after)
+        if known is not None:
+            # Most of many configs are asked for their first due time only.
+            yield known
+            after = known.at
         timing = self._timings.of(config)
         streams = [_of_planned(config, planned, after) for planned in timing.planned]
         last: datetime | None = None
@@ -181,6 +186,21 @@ def why_nothing(resource: Resource) -> str:
         case Job():
             return "it waits for no time of its own; `interlock why` tells what it waits for"
     return "its schedule has no time to come"
+
+
+def _written_down(config: JobConfig, after: datetime) -> Coming | None:
+    """The first due time after a moment, if the room wrote it down and it still holds."""
+    spec, status = config.spec, config.status
+    first, counted = status.next_schedule, status.books.accounted_to
+    if first is None or counted is None or not counted <= after < first or spec.suspend:
+        return None
+    if len(spec.schedules) != 1 or spec.schedules[0].exclude or spec.schedules[0].only:
+        return None  # A closed day before it would be told as a skip.
+    if digest_of(config) != status.books.schedule_hash:
+        return None
+    lines = ", ".join(spec.schedules[0].cron)
+    zone = find_zone(spec.schedules[0].timezone)
+    return _coming(config, zone, first, RUN, f"cron {lines}")
 
 
 def _of_planned(config: JobConfig, planned: Planned, after: datetime) -> Iterator[Coming]:

@@ -1,0 +1,167 @@
+"""Bugs planted where schedules are kept: each breaks a promise, and is caught by it.
+
+As with the other planted bugs, worlds are run one after another until one of them notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+import interlock.schedules.configs.books as config_books
+import interlock.schedules.configs.catch_up as catch_up
+import interlock.schedules.configs.decide as config_decide
+import interlock.schedules.controlled.decide as controlled_decide
+import interlock.schedules.controlled.making as making
+import interlock.schedules.controlled.runs as runs
+import interlock.schedules.controlled.stops as controlled_stops
+from interlock.admission.books import Bookkeeping
+from interlock.resources.job import JobSpec
+from interlock.resources.job_config import JobConfigStatus, Skip
+from interlock.schedules.configs.books import Opened
+from interlock.schedules.configs.skips import SkipBook
+from interlock.schedules.configs.view import ConfigView
+from interlock.schedules.controlled.runs import Fate
+from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
+from interlock.testing.simulation.world import World
+
+Patch = pytest.MonkeyPatch
+Plant = Callable[[Patch], None]
+
+#: So many worlds are tried for one bug.
+MOST_WORLDS = 60
+
+
+# Due times
+
+
+def what_is_not_in_the_books_may_start(patch: Patch) -> None:
+    patch.setattr(Bookkeeping, "has", lambda *_: True)
+
+
+def due_times_pass_without_a_word(patch: Patch) -> None:
+    patch.setattr(SkipBook, "skip", lambda *_: None)
+
+
+def only_some_due_times_are_looked_at(patch: Patch) -> None:
+    def account_for(*args: Any) -> Iterator[Any]:
+        found = list(catch_up.account_for(*args))
+        # The last one is enough, somebody thought.
+        yield from found[-1:]
+
+    patch.setattr(config_decide, "account_for", account_for)
+
+
+def an_edit_goes_on_where_the_former_schedule_ended(patch: Patch) -> None:
+    really = config_books.open_books
+
+    def open_books(view: ConfigView, now: datetime) -> Opened:
+        opened = really(view, now)
+        held = view.config.status.books
+        if not held.accounted_to or not held.schedule_hash:
+            return opened
+        books = replace(opened.books, accounted_to=held.accounted_to)
+        return Opened(books, held.accounted_to)
+
+    patch.setattr(config_decide, "open_books", open_books)
+
+
+def an_edit_forgets_what_was_due(patch: Patch) -> None:
+    def nothing(*_: object) -> Iterator[Skip]:
+        return iter(())
+
+    patch.setattr(config_books, "_left_by_edit", nothing)
+
+
+def the_books_go_back_with_the_clock(patch: Patch) -> None:
+    really = config_decide._status
+
+    def status(view: ConfigView, opened: Opened, known: Any, now: datetime) -> JobConfigStatus:
+        made = really(view, opened, known, now)
+        accounted = made.books.accounted_to
+        if accounted is None or accounted <= now:
+            return made
+        return replace(made, books=replace(made.books, accounted_to=now))
+
+    patch.setattr(config_decide, "_status", status)
+
+
+def nobody_looks_again_when_it_is_due(patch: Patch) -> None:
+    really = config_decide._wake_at
+
+    def wake_at(*args: Any) -> datetime | None:
+        really(*args)
+        return None
+
+    patch.setattr(config_decide, "_wake_at", wake_at)
+
+
+# Windows
+
+
+def jobs_of_a_window_need_no_lock(patch: Patch) -> None:
+    def with_lock(spec: JobSpec, _: object) -> JobSpec:
+        return spec
+
+    patch.setattr(making, "with_lock", with_lock)
+    patch.setattr(controlled_stops, "with_lock", with_lock)
+
+
+def nobody_is_told_to_stop(patch: Patch) -> None:
+    patch.setattr(controlled_decide, "stops", lambda *_: ())
+    patch.setattr(making, "_spec", _without_stop(making._spec))
+    patch.setattr(controlled_stops, "_with_stop", lambda run, _: (run.job.spec, {}))
+
+
+def _without_stop(make: Callable[..., JobSpec]) -> Callable[..., JobSpec]:
+    return lambda *args: replace(make(*args), kill_at=None)
+
+
+def a_stop_is_not_written_on_the_job(patch: Patch) -> None:
+    patch.setattr(making, "_spec", _without_stop(making._spec))
+    patch.setattr(controlled_stops, "_with_stop", lambda run, _: (run.job.spec, {}))
+
+
+def a_window_that_opens_is_not_noticed(patch: Patch) -> None:
+    patch.setattr(controlled_decide, "_wake_at", lambda _: None)
+
+
+def a_stop_by_hand_is_taken_for_one_by_the_schedule(patch: Patch) -> None:
+    patch.setattr(runs, "_whose_stop", lambda _: Fate.STOPPED)
+
+
+#: What is planted, where, and who notices.
+BUGS: tuple[tuple[Plant, type[World], str], ...] = (
+    (what_is_not_in_the_books_may_start, RivalScheduleWorld, "OncePerDueTime"),
+    (due_times_pass_without_a_word, ScheduleWorld, "EveryDueTimeAccounted"),
+    (only_some_due_times_are_looked_at, ScheduleWorld, "EveryDueTimeAccounted"),
+    (an_edit_goes_on_where_the_former_schedule_ended, ScheduleWorld, "EveryDueTimeAccounted"),
+    (an_edit_forgets_what_was_due, ScheduleWorld, "EveryDueTimeAccounted"),
+    (the_books_go_back_with_the_clock, ScheduleWorld, "EveryDueTimeAccounted"),
+    (nobody_looks_again_when_it_is_due, ScheduleWorld, "EveryDueTimeAccounted"),
+    (jobs_of_a_window_need_no_lock, ScheduleWorld, "OneAtATime"),
+    (nobody_is_told_to_stop, ScheduleWorld, "WindowsKept"),
+    (a_stop_is_not_written_on_the_job, ScheduleWorld, "WindowsKept"),
+    (a_window_that_opens_is_not_noticed, ScheduleWorld, "WindowsKept"),
+    (a_stop_by_hand_is_taken_for_one_by_the_schedule, ScheduleWorld, "PeopleAreHeeded"),
+)
+
+
+@pytest.mark.parametrize(("plant", "world", "promise"), BUGS, ids=[bug[0].__name__ for bug in BUGS])
+def test_a_planted_bug_is_caught(
+    plant: Plant, world: type[World], promise: str, monkeypatch: Patch
+) -> None:
+    plant(monkeypatch)
+    broken: dict[str, int] = {}
+    for seed in range(MOST_WORLDS):
+        outcome = world(seed).run()
+        if outcome.broken is not None:
+            broken.setdefault(outcome.broken.promise, seed)
+        if promise in broken:
+            return
+
+    pytest.fail(f"{promise} was not broken; broken were {broken}")
