@@ -22,8 +22,9 @@ from interlock.resources.admission import AdmissionStatus, Grant, RefusalReason,
 from interlock.resources.controlled_job import ControlledAction, OverrideAction, WindowOutcome
 from interlock.resources.job import Backoff, Completion, JobStatus, WhenTaken
 from interlock.resources.job_config import JobConfigState, SkipReason
+from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION
 from interlock.resources.tasks import ExecutionReason
-from interlock.resources.variables import JOB_NAMES, KEY_NAMES, TASK_NAMES
+from interlock.resources.variables import CONFIG_NAMES, JOB_NAMES, KEY_NAMES, TASK_NAMES
 from interlock.runtimes.keeper.environment import TASK_VARIABLE
 from interlock.schedules.configs import conditions as configs_conditions
 from interlock.schedules.controlled import conditions as controlled_conditions
@@ -92,7 +93,10 @@ def test_every_endpoint_is_told(url: str) -> None:
 
 def test_every_variable_of_a_task_is_told() -> None:
     grants = (Grant(key="db", token=1),)
-    job = a_job(status=JobStatus(admission=AdmissionStatus(grants=grants)))
+    job = a_job(
+        metadata={"annotations": {SCHEDULED_AT_ANNOTATION: "2026-01-05T12:00:00Z"}},
+        status=JobStatus(admission=AdmissionStatus(grants=grants)),
+    )
     given = {*order_of(job, 0, 0).env, TASK_VARIABLE}
     section = page("reference/environment.md").split("## ")[1]
 
@@ -100,7 +104,9 @@ def test_every_variable_of_a_task_is_told() -> None:
 
 
 def test_every_substitution_is_told() -> None:
-    assert not missing((*JOB_NAMES, *TASK_NAMES, *KEY_NAMES), page("reference/environment.md"))
+    names = (*JOB_NAMES, *TASK_NAMES, *KEY_NAMES, *CONFIG_NAMES, "option.NAME")
+
+    assert not missing(names, page("reference/environment.md"))
 
 
 def test_every_variable_of_the_command_line_is_told() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import urllib.request
@@ -41,9 +42,19 @@ def interlock(server: Server, *arguments: str) -> str:
     return done.stdout
 
 
-def jobs_in(file: Path) -> list[dict[str, Any]]:
-    """The Jobs that a file defines."""
+def defined_in(file: Path) -> list[dict[str, Any]]:
+    """What a file defines."""
     return [document.data for document in read_manifests(file.read_bytes())]
+
+
+def of_kind(kind: str, file: Path) -> list[str]:
+    """The names of what a file defines of one kind."""
+    return [each["metadata"]["name"] for each in defined_in(file) if each["kind"] == kind]
+
+
+def files_with(kind: str) -> list[Path]:
+    """The examples that define something of a kind."""
+    return [file for file in FILES if of_kind(kind, file)]
 
 
 def job_of(server: Server, name: str) -> dict[str, Any]:
@@ -54,10 +65,18 @@ def job_of(server: Server, name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def job_on_demand(server: Server, *words: str) -> str:
+    """The Job that a verb makes, or finds at work."""
+    told = interlock(server, *words)
+    found = re.search(r"job/(\S+?)( created|;)", told)
+    assert found is not None, told
+    return found[1]
+
+
+@pytest.mark.parametrize("file", files_with("Job"), ids=lambda file: file.stem)
 def test_an_example_comes_to_its_end(server: Server, file: Path) -> None:
     interlock(server, "apply", "-f", str(file))
-    for job in jobs_in(file):
+    for job in defined_in(file):
         name = job["metadata"]["name"]
         if job["spec"].get("suspend"):
             assert not job_of(server, name)["status"].get("execution", {}).get("startedAt")
@@ -66,11 +85,51 @@ def test_an_example_comes_to_its_end(server: Server, file: Path) -> None:
         assert job_of(server, name)["status"]["phase"] == "Succeeded"
 
 
+@pytest.mark.parametrize("file", files_with("JobConfig"), ids=lambda file: file.stem)
+def test_a_config_runs_on_demand(server: Server, file: Path) -> None:
+    interlock(server, "apply", "-f", str(EXAMPLES / "calendars.yaml"), "-f", str(file))
+    for name in of_kind("JobConfig", file):
+        job = job_on_demand(server, "run", name)
+        interlock(server, "wait", job)
+        assert job_of(server, job)["status"]["phase"] == "Succeeded"
+
+
+@pytest.mark.parametrize("file", files_with("ControlledJob"), ids=lambda file: file.stem)
+def test_what_is_kept_in_hours_starts_and_stops_by_hand(server: Server, file: Path) -> None:
+    interlock(server, "apply", "-f", str(EXAMPLES / "calendars.yaml"), "-f", str(file))
+    for each in defined_in(file):
+        name = each["metadata"]["name"]
+        if each["spec"].get("suspend"):
+            interlock(server, "resume", f"controlledjob/{name}")
+        job = job_on_demand(server, "start", name)
+        interlock(server, "wait", job, "--for", "started")
+        interlock(server, "stop", f"controlledjob/{name}", "--wait")
+        assert job_of(server, job)["status"]["phase"] == "Killed"
+        interlock(server, "delete", "controlledjob", name)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_what_an_example_starts_by_the_clock_is_seldom(file: Path) -> None:
+    """`make up` applies the examples: it must not keep a machine busy."""
+    files = [flag for each in (EXAMPLES / "calendars.yaml", file) for flag in ("-f", str(each))]
+    wanted = ("next", *files, "--from", "2030-01-01", "--to", "2030-01-31", "--limit", "1000")
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, *wanted, "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    starts = [one for one in json.loads(done.stdout) if one["action"] in {"run", "start"}]
+    assert len(starts) <= 31
+
+
 def test_every_example_tells_what_it_is_for() -> None:
     assert FILES
     assert all(file.read_text().startswith("# ") for file in FILES)
 
 
 def test_names_differ_so_that_all_examples_can_be_applied_together() -> None:
-    names = [job["metadata"]["name"] for file in FILES for job in jobs_in(file)]
+    names = [each["metadata"]["name"] for file in FILES for each in defined_in(file)]
     assert len(names) == len(set(names))

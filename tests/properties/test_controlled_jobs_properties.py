@@ -81,6 +81,8 @@ class World(ControlledDesk):
         #: Starts of windows that are done with: finished, or stopped by a person.
         self.done_with: set[datetime] = set()
         self.let_in: set[str] = set()
+        #: Starts of windows in which a person made a Job.
+        self.begun_by_hand: set[datetime] = set()
 
     # What is drawn
 
@@ -114,6 +116,9 @@ class World(ControlledDesk):
     def start_by_hand(self, hours_back: int) -> None:
         """A person makes a Job."""
         self.done_with.clear()
+        standing = timetable_of(self.controlled, {}).state_at(self.now)
+        if standing.start is not None:
+            self.begun_by_hand.add(standing.start)
         number = self.controlled.status.last_run_id + 1
         start = self.now - timedelta(hours=hours_back)
         job = make_job(self.controlled, start=start, number=number, stop=None, is_manual=True)
@@ -230,6 +235,8 @@ class World(ControlledDesk):
         for each in records[:1]:
             if each.outcome in (WindowOutcome.FINISHED, WindowOutcome.STOPPED_BY_USER):
                 self.done_with.add(each.start)
+            elif each.outcome is WindowOutcome.STARTED and each.start in self.begun_by_hand:
+                self.done_with.discard(each.start)
 
     def check_settled(self, decision: Decision) -> None:
         """Hold it against the promises about a world that is at rest."""

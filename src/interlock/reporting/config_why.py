@@ -77,6 +77,8 @@ def _when(view: ConfigView, now: datetime) -> str:
     if all(schedule.disabled for schedule in spec.schedules):
         return "its schedules are disabled"
     at = next_run(view.timing, now)
+    if at is None and view.timing.missing:
+        return "what is due is skipped while a calendar is missing"
     if at is None:
         return "nothing is due any more"
     return f"the next run is {told_at(at, _zone_at(view, at, now), now)}"
@@ -104,7 +106,7 @@ def _waits(view: ConfigView, now: datetime) -> Iterator[Waiting]:
         )
     for problem in timing.unreadable:
         yield Waiting(reason="Unreadable", message=f"{problem}; correct it and apply it again")
-    if not spec.suspend and timing.planned and next_run(timing, now) is None:
+    if not (spec.suspend or timing.missing) and timing.planned and next_run(timing, now) is None:
         yield Waiting(
             reason="NeverDue",
             message="no time to come fits its cron lines, calendars, notBefore and notAfter",

@@ -151,6 +151,8 @@ def _starts(view: ControlledView, times: Times) -> str:
     """When it starts again by itself, as far as the clock decides."""
     if view.controlled.spec.suspend:
         return "it does not start while it is suspended"
+    if view.problems:
+        return "nothing starts until it is there"
     standing, window = view.plan.state_at(times.now), view.controlled.status.window
     if standing.is_inside and (window is None or window.outcome in _TO_COME):
         return "it should start now"
@@ -247,23 +249,27 @@ def _details(view: ControlledView, times: Times) -> Iterator[Detail]:
 def _coming(view: ControlledView, times: Times) -> Iterator[str]:
     """Starts and stops to come, without walking through what lies between."""
     after = times.now
+    # Nothing is started while a calendar is missing.
+    kept = f"  skipped: {view.problems[0]}" if view.problems else ""
     for _ in range(_LOOKED_AT):
         standing, skipped = view.plan.state_at(after), view.plan.next_skipped(after)
-        turns = [(standing.next_stop, "stop", ""), (standing.next_start, "start", "")]
+        turns = [(standing.next_stop, "stop", ""), (standing.next_start, "start", kept)]
         if skipped is not None:
             turns.append((skipped.at, skipped.action.value, f"  skipped: {skipped.skipped}"))
         following = min((at for at, _, _ in turns if at is not None), default=None)
         if following is None or view.controlled.spec.suspend:
             return
         for at, word, why in turns:
-            if at == following and (word == "start" or why or _stops_something(view, following)):
+            if at == following and (word == "start" or why or _stops_something(view, at, times)):
                 yield f"{word} {times(following)}{why}"
         after = following
 
 
-def _stops_something(view: ControlledView, stop: datetime) -> bool:
-    """Whether a stop of the plan ends anything: a window, or what a person started."""
-    return bool(view.jobs) or view.plan.state_at(stop - _SECOND).is_inside
+def _stops_something(view: ControlledView, stop: datetime, times: Times) -> bool:
+    """Whether a stop of the plan ends anything: what runs now, or what its window started."""
+    if view.jobs and stop == view.plan.state_at(times.now).next_stop:
+        return True
+    return not view.problems and view.plan.state_at(stop - _SECOND).is_inside
 
 
 def _override_told(one: Override, times: Times) -> str:

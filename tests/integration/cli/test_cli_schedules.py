@@ -163,6 +163,30 @@ def test_a_config_that_is_not_there_is_suggested(interlock: Program) -> None:
     assert "engine-to-run is a ControlledJob: interlock start engine-to-run" in interlock.errors
 
 
+def test_a_verb_for_the_other_kind_is_suggested(interlock: Program) -> None:
+    config, engine = a_config(interlock, "no-exceptions"), an_engine(interlock, "no-switch")
+    interlock("hold", config, "--for", "1h", code=4)
+    assert f"{config} is a JobConfig: interlock suspend jobconfig/{config}" in interlock.errors
+    interlock("enable", engine, code=4)
+    assert f"{engine} is a ControlledJob: interlock resume" in interlock.errors
+    interlock("logs", engine, code=4)
+    assert f"{engine} is a ControlledJob: interlock why controlledjob/{engine}" in interlock.errors
+
+
+def test_text_of_several_lines_is_shown_line_by_line(interlock: Program) -> None:
+    event = "BEGIN:VEVENT\nUID:1\nDTSTART;VALUE=DATE:20261225\nEND:VEVENT"
+    lines = f"BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//a//b//EN\n{event}\nEND:VCALENDAR\n"
+    calendar = {
+        "apiVersion": "interlock.dev/v1alpha1",
+        "kind": "Calendar",
+        "metadata": {"name": "of-lines"},
+        "spec": {"icalendar": lines},
+    }
+    interlock("apply", "-f", "-", given=json.dumps(calendar))
+
+    assert "\n    VERSION:2.0\n    PRODID" in interlock("get", "calendar", "of-lines", "-o", "yaml")
+
+
 def test_schedules_are_switched_off_and_on(interlock: Program) -> None:
     name = a_config(interlock, "switched")
     assert interlock("disable", name, "--schedule", "1") == (

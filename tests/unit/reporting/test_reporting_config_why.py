@@ -153,12 +153,10 @@ def test_each_due_time_is_told_on_the_clock_of_its_schedule() -> None:
         ),
         pytest.param(
             a_config(ScheduleSpec(cron=TWELVE_FIVE, exclude=("gone",))),
-            "nightly is not running; nothing is due any more",
+            "nightly is not running; what is due is skipped while a calendar is missing",
             {
                 "CalendarMissing": "calendar gone does not exist: what is due by it is skipped"
-                " until it is there",
-                "NeverDue": "no time to come fits its cron lines, calendars, notBefore and"
-                " notAfter",
+                " until it is there"
             },
             id="a calendar is missing",
         ),

@@ -217,8 +217,8 @@ def test_exceptions_to_come_are_told() -> None:
     ]
     assert details(answer, "next") == ["stop today 19:00 GMT"]
     assert details(answer, "then") == [
-        "stop tomorrow 17:30 GMT",
         "start Wed 7 Jan 09:00 GMT",
+        "stop Wed 7 Jan 17:30 GMT",
     ]
 
 
@@ -247,6 +247,12 @@ def test_a_missing_calendar_and_a_plan_that_cannot_be_read_are_told() -> None:
         an_engine(windows=(WindowSpec(begin="09:00", end="17:00", exclude=("holidays",)),))
     )
     assert "calendar holidays does not exist" in missing.waits[0].message
+    assert missing.summary == (
+        "engine is not running: a calendar is missing; nothing starts until it is there"
+    )
+    assert details(missing, "next") == [
+        "start tomorrow 09:00 GMT  skipped: calendar holidays does not exist"
+    ]
 
     broken = why(an_engine(windows=(WindowSpec(begin="soon", end="17:00"),)), its_job())
     assert broken.summary == "engine runs on (job/engine-1-0), and its plan cannot be read"

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from interlock.resources.actions import CreateJob, Decision, DeleteResource, RecordJobConfig
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import CatchUp, Concurrency, SkipReason
-from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION
+from interlock.resources.schedule import ACCOUNTED_TO_ANNOTATION, SCHEDULED_AT_ANNOTATION
 from interlock.schedules.configs.books import CLOCK_PATIENCE
 from interlock.schedules.configs.decide import decide_config
 from interlock.schedules.configs.making import spare_name
@@ -481,3 +481,56 @@ def test_enabling_a_schedule_never_fires_the_past() -> None:
 
     assert world.settle().wake_at == at("11:01")
     assert (world.made(), skips(world)) == ([], [])
+
+
+# A config that comes from elsewhere.
+
+
+def moved(**spec: Any) -> ConfigDesk:
+    """A config that was moved here, suspended, after 10:50:30; it is let go at 10:53:10."""
+    config = a_job_config(
+        "report",
+        metadata={"annotations": {ACCOUNTED_TO_ANNOTATION: "2026-01-05T10:50:30Z"}},
+        suspend=True,
+        concurrency=ALLOW,
+        **spec,
+    )
+    world = ConfigDesk(config, at=at("10:52:04"))
+    world.settle()
+    world.at(at("10:53:10"))
+    world.edit(suspend=False)
+    return world
+
+
+def test_a_config_that_was_moved_goes_on_where_it_left_off() -> None:
+    world = moved()
+    world.settle()
+    assert world.made() == ["10:51", "10:52", "10:53"]
+    assert skips(world) == []
+
+
+def test_what_a_moved_config_missed_is_caught_up_on_by_its_own_policy() -> None:
+    world = moved(catch_up=CatchUp(at_most=1))
+    world.settle()
+    assert world.made() == ["10:51"]
+    assert skips(world) == [SkipReason.TOO_MANY_MISSED]
+
+
+def test_where_a_moved_config_left_off_counts_once() -> None:
+    """A later resume never fires the past, whatever the annotation says."""
+    world = moved()
+    world.settle()
+    world.edit(suspend=True)
+    world.settle_at(at("10:54:30"))
+    world.edit(suspend=False)
+    world.settle()
+    world.settle_at(at("10:55:10"))
+    assert world.made() == ["10:51", "10:52", "10:53", "10:55"]
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2026-01-05T10:50:30"])
+def test_an_annotation_that_names_no_moment_says_nothing(text: str) -> None:
+    annotations = {"annotations": {ACCOUNTED_TO_ANNOTATION: text}}
+    world = ConfigDesk(a_job_config("report", metadata=annotations), at=at("10:52:04"))
+    world.settle_at(at("10:53:04"))
+    assert world.made() == ["10:53"]

@@ -131,3 +131,24 @@ def test_a_look_never_touches_what_it_sees() -> None:
 
     assert (desk.controlled, desk.jobs) == before
     assert not any(map(has_ended, desk.jobs.values()))
+
+
+def test_what_became_of_a_job_is_known_though_another_has_its_name_by_now() -> None:
+    desk = ControlledDesk(W, at=NOON)
+    rival = desk.a_plane()
+    rival.hear()
+    late = rival.look(desk.now)
+    desk.settle()
+    (name,) = desk.live
+    desk.end(name)
+    desk.plane.hear()
+    desk.delete(name)
+    desk.work()
+    assert rival.apply(late)
+
+    desk.settle()
+
+    assert desk.jobs == {}
+    window = desk.controlled.status.window
+    assert window is not None
+    assert window.outcome == "Finished"

@@ -465,6 +465,21 @@ def test_a_manual_start_after_a_stop_by_hand_is_the_windows_job_again(
     assert running.live == []
 
 
+def test_a_second_run_by_hand_that_is_removed_leaves_the_window_as_it_was(
+    running: ControlledDesk,
+) -> None:
+    running.end(name("09:00", 0))
+    running.settle_at(at("12:10"))
+    mine = a_manual(running, "12:10", 1)
+    running.settle()
+    assert (running.live, outcome(running)) == ([mine], "Started")
+
+    running.delete(mine)
+    running.settle_at(at("12:20"))
+
+    assert (running.live, outcome(running)) == ([], "Finished")
+
+
 def test_under_recreate_a_manual_run_outside_a_window_is_replaced_by_one_that_is_manual_too() -> (
     None
 ):

@@ -123,7 +123,9 @@ class DayWords:
         return self._today + timedelta(days=ahead)
 
     def _refused(self, text: str, why: str, expected: str) -> CommandError:
-        near = did_you_mean(text.lower(), ("today", "tomorrow", *WEEKDAYS))
+        word = text.strip().lower()
+        # What was understood needs no guess.
+        near = "" if self._day(word) else did_you_mean(word, ("today", "tomorrow", *WEEKDAYS))
         hint = f"expected {expected.format(date=self._today + timedelta(days=7))}"
         return CommandError(
             f"{text!r} {why}", hint=f"{hint}; {near}" if near else hint, code=BAD_INPUT

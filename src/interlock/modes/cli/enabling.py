@@ -44,7 +44,7 @@ def switch(session: Session, args: Namespace, *, on: bool) -> int:
         ]
         return {"spec": {"schedules": after}}
 
-    with found(session, JOB_CONFIGS, name):
+    with found(session, JOB_CONFIGS, name, verb="resume" if on else "suspend"):
         config = revise(session, JOB_CONFIGS, name, change)
     if args.output:
         session.terminal.data(config, "json")

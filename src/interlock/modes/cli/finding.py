@@ -17,13 +17,18 @@ _MOST = 500
 
 
 @contextmanager
-def found(session: Session, kind: Kind, name: str, hint: str = "") -> Iterator[None]:
-    """Add to the error about a missing resource what was probably meant."""
+def found(
+    session: Session, kind: Kind, name: str, hint: str = "", *, verb: str = ""
+) -> Iterator[None]:
+    """Add to the error about a missing resource what was probably meant.
+
+    `verb` is what does, or tells, something alike of a schedule that has the name.
+    """
     try:
         yield
     except AnswerError as error:
         if error.status == 404 and not error.hint:
-            error.hint = _meant(session, kind, name) or hint
+            error.hint = _meant(session, kind, name, verb) or hint
         raise
 
 
@@ -44,12 +49,13 @@ def same_name(session: Session, name: str, kinds: tuple[Kind, ...]) -> str:
     return f"did you mean `{written[0]}`?" if written else ""
 
 
-def _meant(session: Session, kind: Kind, name: str) -> str:
+def _meant(session: Session, kind: Kind, name: str, verb: str) -> str:
     """A near name of the same kind, or the same name of another kind."""
     try:
-        for other, verb in ((JOB_CONFIGS, "run"), (CONTROLLED_JOBS, "start")):
+        for other, usual in ((JOB_CONFIGS, "run"), (CONTROLLED_JOBS, "start")):
             if other is not kind and exists(session, other, name):
-                return f"{name} is a {other.name}: interlock {verb} {name}"
+                order = f"{verb} {other.singular}/{name}" if verb else f"{usual} {name}"
+                return f"{name} is a {other.name}: interlock {order}"
         page = session.api.call("GET", kind.path(session.namespace), {"limit": _MOST})
     except AnswerError:
         return ""

@@ -103,11 +103,19 @@ def to_yaml(value: object) -> str:
     """YAML in the order in which the server wrote the fields."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    base = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    dumper: Any = type("_Dumper", (base,), {})
+    # Scripts and files inside a definition are read line by line, as they were written.
+    dumper.add_representer(str, _text)
     text: str = yaml.dump(
         value, Dumper=dumper, sort_keys=False, allow_unicode=True, default_flow_style=False
     )
     return text
+
+
+def _text(dumper: Any, text: str) -> Any:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 def _one_line(cell: object) -> str:

@@ -58,7 +58,7 @@ def override(session: Session, args: Namespace, plan: Plan) -> int:
             return None
         return {"spec": {"overrides": to_builtins(planned[0].overrides) or None}}
 
-    with found(session, CONTROLLED_JOBS, name):
+    with found(session, CONTROLLED_JOBS, name, verb="suspend"):
         item = revise(session, CONTROLLED_JOBS, name, change, dry_run=args.dry_run)
     if args.output:
         session.terminal.data(item, "json")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -85,6 +85,8 @@ class Need(Struct, frozen=True, kw_only=True):
     why: str
     is_manual: bool = False
     takes_over_from: str = ""
+    #: It is not made before this moment; None is at once.
+    not_before: datetime | None = None
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -176,18 +178,30 @@ class _Last(Struct, frozen=True):
 
 
 def _newest(situation: Situation) -> _Last | None:
-    """The newest Job of the open window, seen or remembered."""
-    runs, record = _of_window(situation), situation.record
-    newest = runs[-1] if runs else None
-    if record is not None and record.job is not None:
-        is_seen = any(run.uid == record.job.uid for run in runs)
-        if not is_seen and (newest is None or newest.number < record.run_id):
-            fate = fate_of_record(record, situation)
-            assert fate is not None
-            return _Last(fate, record.job.name, record.template_hash)
-    if newest is None:
+    """The newest Job of the open window, seen or remembered.
+
+    One that a person removed counts only if there is no other: who starts a second run by hand
+    and removes it leaves the window as it was.
+    """
+    lasts = [_Last(r.fate, r.name, r.template_hash, r) for r in _of_window(situation)]
+    remembered = _remembered(situation)
+    if remembered is not None:
+        number = situation.record.run_id if situation.record is not None else -1
+        before = sum(1 for last in lasts if last.run is not None and last.run.number < number)
+        lasts.insert(before, remembered)
+    stayed = [last for last in lasts if last.fate is not Fate.DELETED]
+    return (stayed or lasts)[-1] if lasts else None
+
+
+def _remembered(situation: Situation) -> _Last | None:
+    """The Job that the window's record names, if it is not there any more."""
+    record = situation.record
+    if record is None or record.job is None:
         return None
-    return _Last(newest.fate, newest.name, newest.template_hash, newest)
+    if any(run.uid == record.job.uid for run in situation.runs):
+        return None
+    fate = fate_of_record(record, situation)
+    return _Last(fate, record.job.name, record.template_hash) if fate is not None else None
 
 
 def _after(situation: Situation, last: _Last | None, start: datetime) -> Verdict:
@@ -204,13 +218,34 @@ def _after(situation: Situation, last: _Last | None, start: datetime) -> Verdict
         case Fate.STOPPED_BY_USER:
             return Verdict(outcome=WindowOutcome.STOPPED_BY_USER, run=last.run)
         case Fate.STOPPED:
-            need = Need(start=start, why=f"its window is open, and {told} was stopped")
+            need = Need(
+                start=start,
+                why=f"its window is open, and {told} was stopped",
+                not_before=_patiently(situation, last),
+            )
             return Verdict(outcome=WindowOutcome.STOPPED, run=last.run, need=need)
         case _:
             need = Need(start=start, why=f"a person removed {told}")
             return Verdict(
                 outcome=WindowOutcome.REMOVED_BY_USER, message=f"{told} was removed", need=need
             )
+
+
+def _patiently(situation: Situation, last: _Last) -> datetime | None:
+    """When to make another Job of a window in which one after the other is stopped.
+
+    That happens if two who both believe they lead have clocks that differ: each stops what the
+    other makes. The more often it does, the longer they leave each other alone.
+    """
+    runs = situation.record.runs if situation.record is not None else 0
+    left = last.run.left_at if last.run is not None else None
+    if runs < _STOPPED_OFTEN or left is None:
+        return None
+    return left + min(timedelta(seconds=1 << min(runs - _STOPPED_OFTEN, 6)), _LONGEST_PATIENCE)
+
+
+_STOPPED_OFTEN = 5
+_LONGEST_PATIENCE = timedelta(minutes=1)
 
 
 def _after_failure(situation: Situation, last: _Last, start: datetime) -> Verdict:

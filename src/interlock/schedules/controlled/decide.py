@@ -53,6 +53,8 @@ class _Making(Struct, frozen=True):
     job: Job | None = None
     why: str = ""
     problem: str = ""
+    #: When it may be made; None is now.
+    not_before: datetime | None = None
 
 
 def decide_controlled(view: ControlledView, now: datetime) -> Decision:
@@ -97,7 +99,10 @@ def decide_controlled(view: ControlledView, now: datetime) -> Decision:
         actions += removals((*strays(situation, choice), *surplus(situation, status.window)))
         actions += _without_past(situation)
     actions += last
-    return Decision(tuple(actions), _wake_at(situation), _reason_of(actions, told, making))
+    wake_at = _wake_at(situation)
+    if making.not_before is not None:
+        wake_at = min(making.not_before, wake_at or making.not_before)
+    return Decision(tuple(actions), wake_at, _reason_of(actions, told, making))
 
 
 def _record(situation: Situation, status: ControlledJobStatus) -> list[Action]:
@@ -110,6 +115,8 @@ def _make(situation: Situation, choice: Choice, verdict: Verdict | None) -> _Mak
     need = verdict.need if verdict is not None else replacement(situation, choice)
     if need is None or situation.standing is None:
         return _Making()
+    if need.not_before is not None and situation.now < need.not_before:
+        return _Making(not_before=need.not_before)
     if situation.view.calendar_problem:
         return _Making(problem=situation.view.calendar_problem)
     job = _next_job(situation, need)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from heapq import merge
 from itertools import groupby
@@ -93,10 +93,27 @@ class Timetable:
 
     def upcoming(self, after: datetime) -> Iterator[Turn]:
         """All starts and stops after a moment in order, the skipped ones with their reason."""
-        plain = (told for turn in self._plan.upcoming(after) for told in self._as_it_is(turn))
         made = sorted(self._made(after), key=_order)
-        for _, turns in groupby(merge(plain, made, key=_order), key=_order):
+        for _, turns in groupby(merge(self._planned(after), made, key=_order), key=_order):
             yield next(turns)
+
+    def _planned(self, after: datetime) -> Iterator[Turn]:
+        """The turns of the plan as the exceptions leave them.
+
+        A plan may start every second until a stop in years: what changes nothing is not walked
+        through for ever.
+        """
+        at, in_vain = after, 0
+        turns = self._plan.upcoming(at)
+        while (turn := next(turns, None)) is not None:
+            told = tuple(self._as_it_is(turn))
+            yield from told
+            at, in_vain = turn.at, 0 if told else in_vain + 1
+            if in_vain >= _TURNS_IN_VAIN:
+                stop = self._plan.state_at(at).next_stop
+                if stop is None:
+                    return
+                turns, in_vain = self._plan.upcoming(max(at, stop - _SECOND)), 0
 
     def next_skipped(self, after: datetime) -> Turn | None:
         """The first start or stop after a moment that calendars keep from happening."""
@@ -211,6 +228,9 @@ class Timetable:
                 yield _turn(self.zone, one.until, Action.START)
 
 
+#: So many starts and stops that change nothing are passed over one by one.
+_TURNS_IN_VAIN = 500
+_SECOND = timedelta(seconds=1)
 #: How many stops without a window are passed over in search of an earlier window.
 _STEPS_BACK = 100
 

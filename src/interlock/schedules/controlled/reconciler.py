@@ -10,9 +10,13 @@ from msgspec.structs import replace
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
-from interlock.resources.actions import CreateJob, Decision
+from interlock.resources.actions import CreateJob, Decision, RecordControlledJob
 from interlock.resources.calendar import Calendar
-from interlock.resources.controlled_job import ControlledJob, WindowOutcome
+from interlock.resources.controlled_job import (
+    ControlledJob,
+    ControlledJobStatus,
+    WindowOutcome,
+)
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.timing.flaws import UnreadableError
@@ -55,6 +59,8 @@ class ControlledSide:
         self._readings: dict[Key, _Reading] = {}
         #: Who names each calendar, by the calendar's key.
         self._named: dict[Key, dict[Key, None]] = {}
+        #: What this side wrote last, until it hears of it.
+        self._told: dict[Key, ControlledJobStatus] = {}
         #: Jobs that went before it was written down what became of them, by their owner.
         self._gone: dict[Key, dict[str, Job]] = {}
 
@@ -64,7 +70,7 @@ class ControlledSide:
         match resource:
             case ControlledJob():
                 self._note_calendars(change)
-                return (resource.key,)
+                return () if self._is_own(change) else (resource.key,)
             case Job():
                 return tuple(self._of_job(change))
             case Calendar():
@@ -87,6 +93,9 @@ class ControlledSide:
             view = replace(view, foreign=view.foreign | taken)
         if not decision.actions:
             self._gone.pop(key, None)
+        for action in decision.actions:
+            if isinstance(action, RecordControlledJob):
+                self._told[key] = action.status
         return decision
 
     # What a change wakes
@@ -100,14 +109,28 @@ class ControlledSide:
                 yield owner
         self._note_gone(change)
 
+    def _is_own(self, change: Change) -> bool:
+        """Whether a change is nothing but what this side wrote: it said when to look again."""
+        before, after = change.before, change.after
+        if not isinstance(before, ControlledJob) or not isinstance(after, ControlledJob):
+            return False
+        if self._told.get(after.key) != after.status:
+            return False
+        del self._told[after.key]
+        old, new = before.metadata, after.metadata
+        return replace(old, resource_version=new.resource_version) == new
+
     def _note_gone(self, change: Change) -> None:
         """Keep what is gone until it is written down what became of it."""
         owner = _owner(change.before)
-        if change.after is not None or owner is None or not isinstance(change.before, Job):
+        if owner is None or not isinstance(change.before, Job):
             return
         controlled = self._controlled.get(owner)
         record = controlled.status.window if controlled is not None else None
         uid = change.before.metadata.uid
+        # Another Job may have its name by now.
+        if change.after is not None and change.after.metadata.uid == uid:
+            return
         if record is None or record.job is None or record.outcome is not WindowOutcome.STARTED:
             return
         if record.job.uid == uid:
@@ -127,6 +150,7 @@ class ControlledSide:
     def _forget(self, key: Key) -> None:
         self._readings.pop(key, None)
         self._gone.pop(key, None)
+        self._told.pop(key, None)
 
     # How it looks
 

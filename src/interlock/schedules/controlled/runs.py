@@ -210,7 +210,9 @@ def _end_of(job: Job, now: datetime) -> Fate:
         return _deleted(job, ended_at(job) or now)
     if execution.reason is ExecutionReason.KILLED or refusal is RefusalReason.KILLED_BEFORE_START:
         return _whose_stop(job)
-    return Fate.FAILED
+    # What fails as it is told to stop was stopped.
+    is_stopped = is_told(job, ended_at(job) or now) and _whose_stop(job) is Fate.STOPPED_BY_USER
+    return Fate.STOPPED_BY_USER if is_stopped else Fate.FAILED
 
 
 def _deleted(job: Job, at: datetime) -> Fate:

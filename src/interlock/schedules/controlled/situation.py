@@ -117,8 +117,9 @@ def fate_of_record(record: WindowRecord, situation: Situation) -> Fate | None:
         return None
     for run in situation.known:
         if run.uid == record.job.uid:
+            is_known = run in situation.runs or run.is_over or run.fate is Fate.STOPPED_BY_USER
             # Seen to go before it was over: somebody removed it.
-            return Fate.DELETED if run not in situation.runs and not run.is_over else run.fate
+            return run.fate if is_known else Fate.DELETED
     return _FATES.get(record.outcome, Fate.DELETED)
 
 

@@ -94,9 +94,9 @@ def _until(
         return stop + timedelta(seconds=int(args.by))
     until = DayWords(controlled.zone, controlled.now).moment(args.until)
     if until <= stop:
-        when = "now" if begin <= controlled.now else controlled.told(begin)
+        which = "" if begin <= controlled.now else f" of {controlled.told(begin)}"
         raise CommandError(
-            f"{args.until!r} is {controlled.told(until)}, and the window from {when} on is open"
+            f"{args.until!r} is {controlled.told(until)}, and the window{which} is open"
             f" until {controlled.told(stop)} anyway",
             hint="expected a later moment, such as"
             f' "{stop + timedelta(hours=1):%Y-%m-%dT%H:%MZ}", or --by 1h',

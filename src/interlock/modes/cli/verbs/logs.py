@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 
 from interlock.modes.cli.errors import INTERRUPTED, OK, TIMED_OUT, UnreachableError
+from interlock.modes.cli.finding import found
 from interlock.modes.cli.flags import add_namespace, number_from, seconds
-from interlock.modes.cli.kinds import job_name
+from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.printing import LogStream, excerpt_of
 from interlock.modes.cli.session import Session
 
@@ -34,8 +35,9 @@ def run(session: Session, args: argparse.Namespace) -> int:
     """Hand the bytes on as they come."""
     if args.follow and args.attempt is None:
         return _follow(session, args)
-    excerpt = excerpt_of(session, args)
-    sources = list(session.reports.log(session.namespace, job_name(args.name), excerpt))
+    excerpt, name = excerpt_of(session, args), job_name(args.name)
+    with found(session, JOBS, name, verb="why"):
+        sources = list(session.reports.log(session.namespace, name, excerpt))
     for source, answer in sources:
         stream = LogStream(answer, f"{source}| " if len(sources) > 1 else "")
         while not stream.done:
