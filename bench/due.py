@@ -224,7 +224,7 @@ async def burst(place: Path, count: int, hashed: bool) -> Figures:
     made.plane.start()
     await made.plane.at_work.wait()
     # Far enough for all of them to be created and looked at before.
-    due = _now().replace(microsecond=0) + timedelta(seconds=20 + count // 250)
+    due = _now().replace(microsecond=0) + timedelta(seconds=20 + count // 1000)
     if hashed:
         due = due.replace(second=0) + timedelta(minutes=1)
     line = _line_at(due, "H" if hashed else None)

@@ -7,7 +7,9 @@ import time
 from typing import Any
 
 from interlock.kube.definitions import definitions
-from interlock.testing.kube.access import Access, Answer, Document
+from interlock.kube.installation import Installation
+from interlock.kube.rbac import rbac
+from interlock.testing.kube.access import Access, Answer, Document, User
 from interlock.testing.serving import PATIENCE_S
 
 #: How the API server names the collections of the kinds that we install.
@@ -113,6 +115,22 @@ def wait_until_allowed(
         place = f"in {namespace}" if namespace else "everywhere"
         assert time.monotonic() < until, f"{user} may not {verb} {resource} {name} {place}"
         select.select([], [], [], 0.1)
+
+
+def allow(access: Access, namespace: str) -> None:
+    """Let the user CONTROLLER do what the controller's roles let it do, and nothing else."""
+    subject = {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "User",
+        "name": str(User.CONTROLLER),
+    }
+    for made in rbac(Installation(namespace=namespace, everywhere=False)):
+        if made["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            made = made | {"subjects": [subject]}
+        if "Role" in made["kind"]:
+            plural = made["kind"].lower() + "s"
+            place = f"/namespaces/{namespace}" if "namespace" in made["metadata"] else ""
+            access.create(f"/apis/rbac.authorization.k8s.io/v1{place}/{plural}", made)
 
 
 def warnings_of(answer: Answer) -> list[str]:

@@ -7,10 +7,10 @@ from difflib import unified_diff
 
 import pytest
 
-from interlock.testing.differential import Scenario, play
+from interlock.testing.differential import Scenario, play, play_schedule
 from interlock.testing.differential.cluster import ClusterStage
 from interlock.testing.differential.embedded import EmbeddedStage
-from interlock.testing.differential.scenarios import SCENARIOS
+from interlock.testing.differential.scenarios import SCENARIOS, SCHEDULES
 from interlock.testing.kube import Access
 
 
@@ -31,6 +31,17 @@ def test_both_modes_tell_the_same_story(
     scenario: Scenario, embedded: EmbeddedStage, on_cluster: ClusterStage
 ) -> None:
     there, here = play(scenario, on_cluster), play(scenario, embedded)
+
+    found = unified_diff(here, there, "embedded", "cluster", n=0, lineterm="")
+    assert here == there, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_both_modes_tell_the_same_story_of_schedules(
+    name: str, embedded: EmbeddedStage, on_cluster: ClusterStage
+) -> None:
+    act = SCHEDULES[name]
+    there, here = play_schedule(name, act, on_cluster), play_schedule(name, act, embedded)
 
     found = unified_diff(here, there, "embedded", "cluster", n=0, lineterm="")
     assert here == there, "\n".join(found)

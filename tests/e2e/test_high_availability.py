@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from installing import allow
 
-from interlock.kube.installation import Installation
-from interlock.kube.rbac import rbac
 from interlock.testing.cluster_store import install
 from interlock.testing.kube import Access, Cluster, User
 from interlock.testing.kube.controllers import Controller
@@ -260,19 +259,3 @@ def test_a_busy_api_server_is_asked_again(kube_programs: Path, tmp_path: Path) -
             assert_all_well(verdict(), 45)
             told = str(busy.access.ask("GET", "/metrics").body["message"])
             assert re.search(r'apiserver_request_total\{code="429"', told), "it was never too busy"
-
-
-def allow(access: Access, namespace: str) -> None:
-    """Let the user CONTROLLER do what the controller's roles let it do, and nothing else."""
-    subject = {
-        "apiGroup": "rbac.authorization.k8s.io",
-        "kind": "User",
-        "name": str(User.CONTROLLER),
-    }
-    for made in rbac(Installation(namespace=namespace, everywhere=False)):
-        if made["kind"] in ("RoleBinding", "ClusterRoleBinding"):
-            made = made | {"subjects": [subject]}
-        if "Role" in made["kind"]:
-            plural = made["kind"].lower() + "s"
-            place = f"/namespaces/{namespace}" if "namespace" in made["metadata"] else ""
-            access.create(f"/apis/rbac.authorization.k8s.io/v1{place}/{plural}", made)

@@ -133,3 +133,46 @@ def test_a_job_is_judged_completed_and_run(
     assert ended["metadata"]["generation"] == 1
     access.remove(f"{JOBS}/good")
     access.wait_until_gone(f"{JOBS}/good")
+
+
+def test_schedules_run_with_the_rights_of_the_account(
+    own_cluster: Cluster, installed: list[Controller]
+) -> None:
+    """A JobConfig and a ControlledJob, in any namespace, with their events; then all of it goes."""
+    access = own_cluster.access
+    assert any(one.running for one in installed)
+    with access.namespace() as namespace:
+        root = f"/apis/interlock.dev/v1alpha1/namespaces/{namespace}"
+        work = {"spec": {"pod": a_job("")["spec"]["pod"]}}
+        kind = {"apiVersion": "interlock.dev/v1alpha1"}
+        config = {"schedules": [{"cron": "* * * * * * *"}], "template": work}
+        body = {"kind": "JobConfig", "metadata": {"name": "tick"}, "spec": config}
+        access.create(f"{root}/jobconfigs", kind | body)
+        year = [("start", "0 0 1 1 *"), ("stop", "59 23 31 12 *")]
+        events = [{"action": action, "cron": cron} for action, cron in year]
+        engine = {"events": events, "jobTemplate": work}
+        body = {"kind": "ControlledJob", "metadata": {"name": "engine"}, "spec": engine}
+        access.create(f"{root}/controlledjobs", kind | body)
+
+        access.wait_for(
+            f"{root}/jobconfigs/tick", lambda one: "lastSuccess" in one.get("status", {})
+        )
+        access.wait_for(
+            f"{root}/controlledjobs/engine",
+            lambda one: (one.get("status", {}).get("window") or {}).get("outcome") == "Finished",
+        )
+        told = {"CreatedJob", "JobStarted"}
+        until = time.monotonic() + PATIENCE_S
+        while not told <= reasons_in(access, namespace):
+            assert time.monotonic() < until, reasons_in(access, namespace)
+            select.select([], [], [], 0.1)
+        access.remove(f"{root}/jobconfigs/tick")
+        access.remove(f"{root}/controlledjobs/engine")
+        while access.read(f"{root}/jobs")["items"]:
+            assert time.monotonic() < until + PATIENCE_S
+            select.select([], [], [], 0.1)
+
+
+def reasons_in(access: Access, namespace: str) -> set[str]:
+    """The reasons of all events of a namespace."""
+    return {one["reason"] for one in access.read(f"/api/v1/namespaces/{namespace}/events")["items"]}

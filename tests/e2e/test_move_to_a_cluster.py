@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from commanding import Program
 from installing import install_definitions
+from moving_scenes import Budget, Ground, Job, StoppedError, context_of, is_clean, is_suspended, put
 
-from interlock.modes.cli.api import Api
 from interlock.modes.cli.errors import AnswerError
 from interlock.modes.cli.kinds import JOBS
-from interlock.modes.cli.kubeconfig import read_context
 from interlock.modes.cli.moving import marks
-from interlock.modes.cli.moving.mover import Mover
-from interlock.modes.cli.moving.sides import Side
-from interlock.modes.cli.target import Target
-from interlock.testing.kube import Access, Cluster
+from interlock.testing.kube import Cluster
 from interlock.testing.kube.controllers import Controller
 from interlock.testing.serving import Server
-
-Job = dict[str, Any]
 
 LATER = "2999-01-01T00:00:00Z"
 #: Three Jobs of which each has four writes; one of them was suspended by a person.
@@ -34,126 +25,6 @@ QUEUED: dict[str, Job] = {
     "c": {"startAfter": LATER, "priority": 2, "locks": [{"key": "db"}]},
 }
 WRITES = 4 * len(QUEUED)
-
-
-class StoppedError(Exception):
-    """The mover was killed."""
-
-
-class Budget:
-    """How many writes are made before the mover is killed, and whether it sees the last answer."""
-
-    def __init__(self, left: int | None = None, *, loses_answer: bool = False) -> None:
-        self._left = left
-        self._loses_answer = loses_answer
-        #: Every write that was made: what, and to which Job.
-        self.made: list[tuple[str, str]] = []
-        #: Called before a write, by its name and the Job's.
-        self.before: dict[tuple[str, str], Callable[[], object]] = {}
-
-    @contextmanager
-    def spend(self, what: str, job: Job) -> Iterator[None]:
-        """Make a write, unless it is one too many."""
-        write = (what, str(job["metadata"]["name"]))
-        if hook := self.before.pop(write, None):
-            hook()
-        if self._left == 0 and not self._loses_answer:
-            raise StoppedError
-        yield
-        self.made.append(write)
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
-                raise StoppedError
-
-    def names(self, what: str) -> list[str]:
-        """The Jobs that got a write, in order."""
-        return [name for made, name in self.made if made == what]
-
-
-class WatchedSide(Side):
-    """A side whose writes are counted, and cut off."""
-
-    def __init__(self, api: Api, target: Target, budget: Budget, word: str) -> None:
-        super().__init__(api, target.url)
-        self._budget = budget
-        self._word = word
-
-    def create(self, job: Job) -> Job:
-        with self._budget.spend(f"create {self._word}", job):
-            return super().create(job)
-
-    def change(self, job: Job, change: Job) -> Job:
-        with self._budget.spend(f"change {self._word}", job):
-            return super().change(job, change)
-
-    def remove(self, job: Job) -> None:
-        with self._budget.spend(f"remove {self._word}", job):
-            super().remove(job)
-
-
-class Ground:
-    """A namespace that both sides have."""
-
-    def __init__(self, server: Server, access: Access, namespace: str, folder: Path) -> None:
-        self.namespace = namespace
-        self.access = access
-        self.url = server.url
-        self.kubeconfig = str(access.kubeconfig())
-        self.program = Program(access, folder)
-        self.source = Target(server.url)
-        self.goal = read_context(self.kubeconfig, "")
-        self.ours, self.theirs = Api(self.source), Api(self.goal)
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-        self.ours.call("POST", "/api/v1/namespaces", None, body)
-
-    def close(self) -> None:
-        """Let connections go."""
-        self.ours.close()
-        self.theirs.close()
-
-    def queue(self, name: str, **spec: Any) -> Job:
-        """Create a Job at the server."""
-        return put(self.ours, self.namespace, name, spec)
-
-    def mover(self, budget: Budget | None = None, image: str = "") -> Mover:
-        budget = budget or Budget()
-        return Mover(
-            WatchedSide(self.ours, self.source, budget, "source"),
-            WatchedSide(self.theirs, self.goal, budget, "copy"),
-            "there",
-            namespace=self.namespace,
-            image=image,
-        )
-
-    def move(self, budget: Budget | None = None, image: str = "") -> dict[str, str]:
-        """Move to the end; what became of each Job."""
-        mover = self.mover(budget, image)
-        mover.run()
-        return {name: verdict.outcome for (_, name), verdict in mover.verdicts.items()}
-
-    def jobs(self, api: Api) -> dict[str, Job]:
-        """The Jobs of one side that are to stay there."""
-        found = [item for page in api.pages(JOBS, self.namespace) for item in page["items"]]
-        return {
-            job["metadata"]["name"]: job
-            for job in found
-            if not job["metadata"].get("deletionTimestamp")
-        }
-
-    def start(self, name: str) -> None:
-        """Let a held or waiting Job of the server run to its end, as a person might."""
-        change = {"spec": {"suspend": None, "startAfter": None}}
-        self.ours.patch(JOBS, self.namespace, name, change)
-        flags = ("--server", self.url, "-n", self.namespace)
-        self.program.plain(*flags, "wait", name)
-
-
-def put(api: Api, namespace: str, name: str, spec: Job) -> Job:
-    what: Job = {} if {"process", "noop"} & set(spec) else {"noop": {}}
-    job = {"apiVersion": JOBS.api_version, "kind": "Job", "metadata": {"name": name}}
-    made: Job = api.create(JOBS, namespace, job | {"spec": what | spec})
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -169,17 +40,6 @@ def ground(own_cluster: Cluster, server: Server, tmp_path: Path) -> Iterator[Gro
         made = Ground(server, own_cluster.access, name, tmp_path)
         yield made
         made.close()
-
-
-def is_suspended(job: Job | None) -> bool:
-    return job is None or bool(job["spec"].get("suspend"))
-
-
-def is_clean(job: Job) -> bool:
-    """Whether a Job shows nothing of a move."""
-    metadata = job["metadata"]
-    found = {*(metadata.get("annotations") or {}), *(metadata.get("labels") or {})}
-    return not found & {marks.MOVE, marks.MOVED_TO, marks.MOVING}
 
 
 @pytest.mark.parametrize("loses_answer", [False, True], ids=["before", "after"])
@@ -398,10 +258,3 @@ def test_a_namespace_that_the_cluster_does_not_have_is_a_conflict(
     assert "the cluster refuses it" in told
     with pytest.raises(AnswerError):
         ground.theirs.get(JOBS, place, "a")
-
-
-def context_of(ground: Ground) -> str:
-    import yaml
-
-    name: str = yaml.safe_load(Path(ground.kubeconfig).read_text())["current-context"]
-    return name

@@ -81,8 +81,8 @@ class World(ControlledDesk):
         #: Starts of windows that are done with: finished, or stopped by a person.
         self.done_with: set[datetime] = set()
         self.let_in: set[str] = set()
-        #: Starts of windows in which a person made a Job.
-        self.begun_by_hand: set[datetime] = set()
+        #: Whether a person made a Job: then no window is done with that they may mean.
+        self.is_begun_by_hand = False
 
     # What is drawn
 
@@ -116,9 +116,7 @@ class World(ControlledDesk):
     def start_by_hand(self, hours_back: int) -> None:
         """A person makes a Job."""
         self.done_with.clear()
-        standing = timetable_of(self.controlled, {}).state_at(self.now)
-        if standing.start is not None:
-            self.begun_by_hand.add(standing.start)
+        self.is_begun_by_hand = True
         number = self.controlled.status.last_run_id + 1
         start = self.now - timedelta(hours=hours_back)
         job = make_job(self.controlled, start=start, number=number, stop=None, is_manual=True)
@@ -176,6 +174,12 @@ class World(ControlledDesk):
         self.work()
         self.check()
 
+    def _let_go(self, job: Job) -> None:
+        """A Job goes in two steps, its end and then the object; whoever leads looks in between."""
+        if job.is_going:
+            self.look()
+        super()._let_go(self.jobs.get(job.metadata.name, job))
+
     # What is promised
 
     def look(self) -> Decision:
@@ -183,7 +187,7 @@ class World(ControlledDesk):
         self.plane.hear()
         decision = self.plane.look(self.now)
         assert decision.wake_at is None or decision.wake_at > self.now
-        assert bool(decision.reason) is bool(decision.actions)
+        assert decision.actions or not decision.reason
         before = self.controlled
         self.plane.apply(decision)
         self._check_dropped(before, self.controlled)
@@ -222,7 +226,7 @@ class World(ControlledDesk):
         self.let_in.add(job.metadata.uid)
         if is_of_schedule(job):
             assert job.metadata.uid in self.written, "runs and is not in the books"
-        if not is_manual(job):
+        if not is_manual(job) and not self.is_begun_by_hand:
             assert scheduled_at(job) not in self.done_with, "runs though the window is done with"
 
     def _check_records(self, status: ControlledJobStatus) -> None:
@@ -235,8 +239,6 @@ class World(ControlledDesk):
         for each in records[:1]:
             if each.outcome in (WindowOutcome.FINISHED, WindowOutcome.STOPPED_BY_USER):
                 self.done_with.add(each.start)
-            elif each.outcome is WindowOutcome.STARTED and each.start in self.begun_by_hand:
-                self.done_with.discard(each.start)
 
     def check_settled(self, decision: Decision) -> None:
         """Hold it against the promises about a world that is at rest."""
@@ -248,8 +250,9 @@ class World(ControlledDesk):
             self._check_inside(standing)
         assert decision.actions == ()
         assert decision.wake_at is None or decision.wake_at > self.now
-        drains = bool(self.stubborn)
-        if not drains:
+        record = controlled.status.window
+        is_patient = record is not None and record.outcome is WindowOutcome.STOPPED
+        if not self.stubborn and not is_patient:
             assert decision.wake_at == standing.next_turn
 
     def _check_stops(self, standing: Standing) -> None:

@@ -1,4 +1,4 @@
-"""Kubernetes events about Jobs, as `kubectl describe` shows them.
+"""Kubernetes events about Jobs and schedules, as `kubectl describe` shows them.
 
 They are for people, and never in the way of the work: one request at a time, seldom, from a
 line that is short. What does not fit is dropped and counted.
@@ -20,10 +20,13 @@ from interlock.control.gate import Gate
 from interlock.control.reconciler import Change
 from interlock.kube.client import MERGE_PATCH, Call, Client, path_of
 from interlock.kube.job_events import Told, worth_telling
+from interlock.kube.schedule_events import config_told, controlled_told
 from interlock.resources.codec import encode
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import InterlockError, NotFoundError
 from interlock.resources.job import Job
-from interlock.resources.metadata import Key
+from interlock.resources.job_config import JobConfig
+from interlock.resources.metadata import Key, Resource
 
 logger = logging.getLogger("interlock.kube.events")
 
@@ -37,14 +40,14 @@ PAUSE_S = 0.02
 _PAUSE_TIMES = 20.0
 COMPONENT = "interlock"
 
-#: What makes two events the same: the Job's uid, and what is told of it.
+#: What makes two events the same: the uid of what it is about, and what is told of it.
 _Sort = tuple[str, Told]
 
 
 class _Waiting(Struct):
     """An event that is to be written, and how often it happened since it last was."""
 
-    job: Job
+    about: Resource
     told: Told
     first: datetime
     last: datetime
@@ -59,7 +62,7 @@ class _Written(Struct):
 
 
 class Events:
-    """Observes Jobs while the gate is open, and writes events about them.
+    """Observes Jobs and schedules while the gate is open, and writes events about them.
 
     The client is one that asks the gate too: what was observed may wait until it is shut.
     """
@@ -91,11 +94,10 @@ class Events:
 
     def observe(self, change: Change) -> None:
         """Take in a change. What happened while another led was told by that one."""
-        before, after = change.before, change.after
-        if not isinstance(before, Job) or not isinstance(after, Job) or not self._gate.is_open:
+        if change.after is None or not self._gate.is_open:
             return
-        for told in worth_telling(before, after):
-            self._add(after, told)
+        for told in _told_of(change):
+            self._add(change.after, told)
 
     async def run(self) -> None:
         """Write what was observed, until cancelled."""
@@ -109,8 +111,8 @@ class Events:
                 await pause(self._clock, max(self._pause_s, took_s * _PAUSE_TIMES))
             self._news.clear()
 
-    def _add(self, job: Job, told: Told) -> None:
-        sort, now = (job.metadata.uid, told), self._clock.now()
+    def _add(self, about: Resource, told: Told) -> None:
+        sort, now = (about.metadata.uid, told), self._clock.now()
         held = self._waiting.get(sort)
         if held is not None:
             held.times += 1
@@ -118,7 +120,7 @@ class Events:
         elif len(self._waiting) >= self._most:
             self.dropped += 1
         else:
-            self._waiting[sort] = _Waiting(job, told, now, now)
+            self._waiting[sort] = _Waiting(about, told, now, now)
             self._news.set()
 
     async def _write(self, sort: _Sort, event: _Waiting) -> None:
@@ -128,7 +130,7 @@ class Events:
                 await self._create(sort, event)
             self.written += 1
         except InterlockError as error:
-            logger.info("%s: an event was dropped: %s", event.job.key, error)
+            logger.info("%s: an event was dropped: %s", event.about.key, error)
             self.dropped += 1
 
     async def _count_up(self, sort: _Sort, event: _Waiting) -> bool:
@@ -139,7 +141,7 @@ class Events:
         times = written.times + event.times
         body = {"count": times, "lastTimestamp": _moment(event.last)}
         try:
-            await self._send("PATCH", event.job, written.name, body)
+            await self._send("PATCH", event.about, written.name, body)
         except NotFoundError:
             del self._written[sort]
             return False
@@ -148,20 +150,20 @@ class Events:
         return True
 
     async def _create(self, sort: _Sort, event: _Waiting) -> None:
-        # Nobody else makes an event of this name: neither another Job nor another controller.
-        name = f"{event.job.metadata.name[:200]}.{self._luck.getrandbits(64):016x}"
-        body = event_body(name, event.job, event.told, self._identity) | {
+        # Nobody else makes an event of this name: neither another object nor another controller.
+        name = f"{event.about.metadata.name[:200]}.{self._luck.getrandbits(64):016x}"
+        body = event_body(name, event.about, event.told, self._identity) | {
             "firstTimestamp": _moment(event.first),
             "lastTimestamp": _moment(event.last),
             "count": event.times,
         }
-        await self._send("POST", event.job, "", body)
+        await self._send("POST", event.about, "", body)
         self._written[sort] = _Written(name, event.times)
         while len(self._written) > REMEMBERED:
             self._written.popitem(last=False)
 
-    async def _send(self, method: str, job: Job, name: str, body: dict[str, Any]) -> None:
-        namespace = job.metadata.namespace
+    async def _send(self, method: str, about: Resource, name: str, body: dict[str, Any]) -> None:
+        namespace = about.metadata.namespace
         call = Call(
             method=method,
             path=path_of("", "v1", "events", namespace=namespace, name=name),
@@ -172,16 +174,28 @@ class Events:
         await self._client.send(call)
 
 
-def event_body(name: str, job: Job, told: Told, identity: str) -> dict[str, Any]:
+def _told_of(change: Change) -> list[Told]:
+    match change.before, change.after:
+        case Job() as before, Job() as after:
+            return worth_telling(before, after)
+        case JobConfig() as config, JobConfig() as now:
+            return config_told(config, now)
+        case ControlledJob() as controlled, ControlledJob() as later:
+            return controlled_told(controlled, later)
+        case _:
+            return []
+
+
+def event_body(name: str, about: Resource, told: Told, identity: str) -> dict[str, Any]:
     """An event as every version of kubectl reads it: the group with the older name."""
-    metadata = job.metadata
+    metadata = about.metadata
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {"name": name, "namespace": metadata.namespace},
         "involvedObject": {
-            "apiVersion": job.api_version,
-            "kind": job.kind,
+            "apiVersion": about.api_version,
+            "kind": about.kind,
             "namespace": metadata.namespace,
             "name": metadata.name,
             "uid": metadata.uid,

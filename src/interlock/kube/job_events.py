@@ -16,7 +16,7 @@ NORMAL, WARNING = "Normal", "Warning"
 #: So many tasks are told of one by one; a Job may have thousands.
 _TOLD = 3
 #: A message is cut here; an API server takes no more than 1024 bytes.
-_LONGEST = 900
+LONGEST = 900
 
 _BAD_ENDS = (JobResult.FAILED, JobResult.FINISHED_UNKNOWN)
 _GOOD_TASKS = (TaskResult.SUCCEEDED, TaskResult.KILLED)
@@ -38,7 +38,7 @@ def worth_telling(before: Job, after: Job) -> list[Told]:
     if before.metadata.uid != after.metadata.uid or before.status == after.status:
         return []
     told = chain(_admission(before, after), _execution(before, after), _trouble(before, after))
-    return [Told(each.type, each.reason, each.message[:_LONGEST]) for each in told]
+    return [Told(each.type, each.reason, each.message[:LONGEST]) for each in told]
 
 
 def _admission(before: Job, after: Job) -> Iterator[Told]:

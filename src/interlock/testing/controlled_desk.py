@@ -192,7 +192,10 @@ class ControlledDesk:
 
     def work(self) -> None:
         """Have everyone start that may, and stop who must."""
-        for name, job in self.jobs.items():
+        for name in self.jobs:
+            job = self.jobs.get(name)
+            if job is None:
+                continue
             if has_ended(job):
                 self._let_go(job)
             elif is_admitted(job):

@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from interlock.modes.cli.moving import marks
-from interlock.modes.cli.moving.judging import LEFT_KINDS, MOVED_KINDS, in_the_way, judge, place
+from interlock.modes.cli.moving.judging import (
+    MOVED_KINDS,
+    calendars_of,
+    in_the_way,
+    judge,
+    judge_schedule,
+    place,
+    schedule_in_the_way,
+)
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import GROUP
 
@@ -31,9 +39,9 @@ def a_job(spec: Job | None = None, status: Job | None = None, **metadata: Any) -
     }
 
 
-def test_every_kind_of_ours_is_moved_or_left_or_the_systems_own() -> None:
+def test_every_kind_of_ours_is_moved_or_the_systems_own() -> None:
     """A new kind has to say here how it is moved."""
-    moved = {kind.name for kind in (*MOVED_KINDS, *LEFT_KINDS)}
+    moved = {kind.name for kind in MOVED_KINDS}
     written_by_people = {
         kind.name for kind in KINDS.values() if kind.group == GROUP and not kind.made_by_system
     }
@@ -130,3 +138,78 @@ def test_a_held_job_is_put_back_as_it_was() -> None:
 def test_a_copy_that_a_person_resumed_stays_so() -> None:
     copy = a_job({"noop": {}}, annotations={marks.MOVE: '{"suspend": true}'})
     assert "spec" not in marks.let_go(copy)
+
+
+# Schedules
+
+
+def a_config(work: Job | None = None, spec: Job | None = None, **metadata: Any) -> Job:
+    body = a_job({"template": {"spec": work or {"noop": {}}}, **(spec or {})}, **metadata)
+    return body | {"kind": "JobConfig"}
+
+
+@pytest.mark.parametrize(
+    ("config", "outcome", "why"),
+    [
+        pytest.param(a_config(), "", "", id="good"),
+        pytest.param(a_config(deletionTimestamp="x"), "left", "being deleted", id="going"),
+        pytest.param(
+            a_config({"process": {"command": ["a"]}}), "not movable", "--image", id="a process"
+        ),
+        pytest.param(
+            a_config(annotations={marks.MOVE: MARK, marks.MOVED_TO: "there"}),
+            "conflict", "it was moved to there", id="elsewhere",
+        ),
+    ],
+)  # fmt: skip
+def test_verdicts_on_schedules(config: Job, outcome: str, why: str) -> None:
+    verdict = judge_schedule(config, "cluster", "")
+    assert (verdict.outcome if verdict else "") == outcome
+    assert why in (verdict.why if verdict else "")
+
+
+def test_a_schedule_waits_for_its_own_jobs_and_for_the_locks_of_its_template() -> None:
+    own = a_job({"locks": [{"key": "jobconfig/x"}]}, name="own")
+    other = a_job({"locks": [{"key": "db"}]}, name="other")
+    config = a_config({"noop": {}, "locks": [{"key": "db"}]})
+    allowing = a_config(spec={"concurrency": {"policy": "Allow"}})
+    assert "job/own" in schedule_in_the_way(config, [own])
+    assert "job/other" in schedule_in_the_way(config, [other])
+    assert schedule_in_the_way(allowing, [own, other]) == ""
+
+
+def test_a_schedule_is_held_once_and_put_back_as_it_was() -> None:
+    config = a_config()
+    change = marks.hold_schedule(config, "cluster", "there")
+    held = a_config(spec={"suspend": True}, annotations=change["metadata"]["annotations"])
+    assert marks.is_held(held, "cluster")
+    assert not marks.was_suspended(held)
+    assert not marks.is_finished(held, "cluster")
+    assert marks.release_schedule(held)["spec"] == {"suspend": None}
+    done = marks.finish(held)["metadata"]["annotations"]
+    assert marks.is_finished(a_config(spec={"suspend": True}, annotations=done), "cluster")
+    # Whoever resumes it wants it to act again.
+    assert not marks.is_finished(a_config(annotations=done), "cluster")
+
+
+def test_a_copy_is_suspended_has_pods_and_no_marks_of_the_source() -> None:
+    config = a_config(
+        {"process": {"command": ["a"]}, "locks": [{"key": "db"}]},
+        {"schedules": [{"cron": "@daily"}]},
+        annotations={marks.MOVED_TO: "there"},
+        labels={"team": "a"},
+    )
+    copy = marks.schedule_copy_of(config, "origin", "image")
+    assert copy["spec"]["suspend"] is True
+    work = copy["spec"]["template"]["spec"]
+    assert (set(work), work["locks"]) == ({"pod", "locks"}, [{"key": "db"}])
+    assert copy["metadata"]["labels"] == {"team": "a", marks.MOVING: "origin"}
+    assert copy["metadata"]["annotations"] == {marks.MOVED_FROM: "u"}
+    assert "process" in config["spec"]["template"]["spec"]
+
+
+def test_calendars_are_found_wherever_they_are_named() -> None:
+    config = a_config(spec={"schedules": [{"exclude": ["a"]}, {"only": ["b", "a"]}]})
+    engine = a_job({"events": [{"exclude": ["a"]}], "windows": [{"only": ["c"]}]})
+    assert calendars_of(config) == {"a", "b"}
+    assert calendars_of(engine) == {"a", "c"}

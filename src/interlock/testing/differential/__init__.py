@@ -6,8 +6,8 @@ differ between the modes is in one table, with the reason. It never knows what i
 what all other tests are for.
 """
 
-from interlock.testing.differential.playing import play
+from interlock.testing.differential.playing import play, play_schedule
 from interlock.testing.differential.scenario import Scenario
 from interlock.testing.differential.stage import Stage
 
-__all__ = ["Scenario", "Stage", "play"]
+__all__ = ["Scenario", "Stage", "play", "play_schedule"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import assert_never
@@ -31,14 +32,15 @@ class ClusterStage:
         self._access = access
         self._folder = folder
         self._open = ExitStack()
+        self._controller: Controller | None = None
 
     def __enter__(self) -> ClusterStage:
         with ExitStack() as undo:
             install(self._access)
             self.namespace = undo.enter_context(self._access.namespace())
-            controller = Controller(self._access, self._folder, namespace=self.namespace)
-            undo.enter_context(controller)
-            controller.wait_until_leading()
+            self._controller = Controller(self._access, self._folder, namespace=self.namespace)
+            undo.enter_context(self._controller)
+            self._controller.wait_until_leading()
             self._open = undo.pop_all()
         return self
 
@@ -85,6 +87,20 @@ class ClusterStage:
         (container,) = self._access.read(self._path(task))["spec"]["containers"]
         env = {one["name"]: one.get("value", "") for one in container.get("env", ())}
         return {"args": container.get("args", []), "env": env}
+
+    def flags(self) -> list[str]:
+        """The cluster, and the namespace in it."""
+        return ["--kubeconfig", str(self._access.kubeconfig(User.ADMIN)), "-n", self.namespace]
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Kill the controller, and start it again; the cluster goes on."""
+        assert self._controller is not None
+        self._controller.kill()
+        try:
+            yield
+        finally:
+            self._controller.start().wait_until_ready()
 
     def _path(self, task: str) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods/{task}"

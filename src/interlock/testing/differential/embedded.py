@@ -109,6 +109,19 @@ class EmbeddedStage:
         env = dict(line.split("=", 1) for line in self._written(task, "env"))
         return {"args": args, "env": env}
 
+    def flags(self) -> list[str]:
+        """The address of the server."""
+        return ["--server", self._server.url]
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Kill the server, and start it again."""
+        self._server.kill()
+        try:
+            yield
+        finally:
+            self._server.start()
+
     def _written(self, task: str, sort: str) -> list[str]:
         text = (self._attempts / f"{task}.{sort}").read_text("utf-8")
         return text.split("\0")[:-1]

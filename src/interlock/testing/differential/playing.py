@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from interlock.resources.tasks import task_name
@@ -21,6 +22,7 @@ from interlock.testing.differential.scenario import (
     Until,
     Work,
 )
+from interlock.testing.differential.schedule_play import SchedulePlay
 from interlock.testing.differential.stage import Stage
 
 
@@ -33,6 +35,16 @@ def play(scenario: Scenario, stage: Stage) -> list[str]:
         story = player.finish()
         jobs.clear()
         return story
+
+
+def play_schedule(name: str, act: Callable[[SchedulePlay], None], stage: Stage) -> list[str]:
+    """Play a scenario about schedules, and tell the story."""
+    acting = SchedulePlay(stage, name)
+    try:
+        act(acting)
+    finally:
+        acting.clear()
+    return acting.story
 
 
 class _Player:

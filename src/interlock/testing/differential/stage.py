@@ -39,3 +39,11 @@ class Stage(Protocol):
     def received(self, task: str) -> Object:
         """The arguments and the variables with which an attempt was started."""
         ...
+
+    def flags(self) -> list[str]:
+        """What leads the command line here."""
+        ...
+
+    def outage(self) -> AbstractContextManager[None]:
+        """Nobody looks at anything until the context is left; what runs goes on."""
+        ...

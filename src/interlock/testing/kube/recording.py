@@ -17,6 +17,7 @@ _PLACES = {
     "Job": "/apis/interlock.dev/v1alpha1/namespaces/{}/jobs",
     "Lock": "/apis/interlock.dev/v1alpha1/namespaces/{}/locks",
     "Pod": "/api/v1/namespaces/{}/pods",
+    "JobConfig": "/apis/interlock.dev/v1alpha1/namespaces/{}/jobconfigs",
 }
 _TROUBLE = (OSError, http.client.HTTPException, KubeError, json.JSONDecodeError)
 #: A watch is asked to end after so many seconds, so that the recorder hears that it should stop.
@@ -27,7 +28,7 @@ _LAST_TRIES = 100
 
 
 class Recorder:
-    """Records Jobs, Locks and pods of a namespace, as a context; until it is left."""
+    """Records Jobs, Locks, pods and JobConfigs of a namespace, as a context; until it is left."""
 
     def __init__(self, access: Access, namespace: str) -> None:
         self._access = access
@@ -64,9 +65,14 @@ class Recorder:
         An API server that was restarted forgets the changes before: without `whole` states in
         between may be missing, where each object is then taken as it was next found.
         """
-        assert self._stop.is_set(), "still recording"
         assert not (whole and self._gaps), f"it was not recorded whole: {self._gaps}"
-        return Verdict().take(self._seen)
+        return Verdict().take(self.history)
+
+    @property
+    def history(self) -> list[Seen]:
+        """All that was recorded, in the order of versions; for after the recording has ended."""
+        assert self._stop.is_set(), "still recording"
+        return sorted(self._seen, key=lambda one: one.version)
 
     def _record(self, kind: str) -> None:
         """Follow one kind until told to stop, and then until there is no more to hear."""

@@ -50,7 +50,13 @@ class Verdict:
         """Go through a history in the order of its versions."""
         for seen in sorted(history, key=lambda one: one.version):
             self._version = seen.version
-            {"Job": self._job, "Lock": self._lock, "Pod": self._pod}[seen.kind](seen)
+            match seen.kind:
+                case "Job":
+                    self._job(seen)
+                case "Lock":
+                    self._lock(seen)
+                case "Pod":
+                    self._pod(seen)
         return self
 
     @property

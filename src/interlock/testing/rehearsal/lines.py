@@ -13,12 +13,8 @@ from interlock.resources.admission import AdmissionPhase, Wait, WaitReason
 from interlock.resources.controlled_job import ControlledJob, WindowOutcome, WindowRecord
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
-from interlock.resources.metadata import Key, Resource
-from interlock.resources.schedule import (
-    SCHEDULED_AT_ANNOTATION,
-    STOPPED_BECAUSE_ANNOTATION,
-    is_manual,
-)
+from interlock.resources.metadata import Condition, ConditionStatus, Key, Resource
+from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION, is_manual
 from interlock.resources.tasks import EndedTask, TaskState
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import EventType
@@ -27,6 +23,7 @@ from interlock.testing.rehearsal.scenario import LineMatch
 
 #: Waits that the system itself ends at the same moment are nobody's business.
 _BRIEF = (WaitReason.NOT_IN_BOOKS,)
+_DRAIN_OVERDUE = "DrainOverdue"
 
 
 class Line(Struct, frozen=True, kw_only=True):
@@ -106,6 +103,7 @@ def _told(before: Resource | None, after: Resource, *, is_gone: bool) -> Iterato
         yield from _of_definition(before, after, is_gone=is_gone)
         window = before.status.window if isinstance(before, ControlledJob) else None
         yield from _of_window(window, after.status.window)
+        yield from _of_drain(before, after)
         yield from _of_trouble(before, after)
 
 
@@ -124,6 +122,20 @@ def _of_window(before: WindowRecord | None, after: WindowRecord | None) -> Itera
         return
     if before is None or before.start != after.start or before.outcome is not after.outcome:
         yield "Skipped", after.outcome.value, f"due {written(after.start)} {after.message}".strip()
+
+
+def _of_drain(before: Resource | None, after: ControlledJob) -> Iterator[_Told]:
+    """A Job that was told to stop and is not gone in time."""
+    overdue = _overdue(after)
+    was = _overdue(before) if isinstance(before, ControlledJob) else None
+    if overdue is not None and (was is None or was.message != overdue.message):
+        yield _DRAIN_OVERDUE, overdue.reason, overdue.message
+
+
+def _overdue(controlled: ControlledJob) -> Condition | None:
+    conditions = controlled.status.conditions
+    found = (one for one in conditions if one.type == _DRAIN_OVERDUE)
+    return next((one for one in found if one.status is ConditionStatus.TRUE), None)
 
 
 # Jobs
@@ -192,8 +204,7 @@ def _of_execution(before: Job | None, job: Job) -> Iterator[_Told]:
             how = f"task {wait.index} attempt {wait.attempt} from {written(wait.not_before)}"
             yield "Retrying", "TaskFailed", how
     if execution.stopping_for is not None and (was is None or was.stopping_for is None):
-        because = job.metadata.annotations.get(STOPPED_BECAUSE_ANNOTATION, "")
-        yield "Stopping", execution.stopping_for.value, because
+        yield "Stopping", execution.stopping_for.value, execution.message
     if _is_unknown(job) and (before is None or not _is_unknown(before)):
         yield "Unknown", "", "what became of a task cannot be proven"
 
@@ -209,7 +220,9 @@ def _how_finished(job: Job) -> str:
     parts = [execution.reason.value if execution.reason else ""]
     if execution.total == 1 and execution.ended:
         parts.append(_how_ended(execution.ended[-1]))
-    parts.append(execution.message)
+    # What a person said of a task that was written off is told of the task and of the Job.
+    if execution.message not in parts[-1]:
+        parts.append(execution.message)
     return ", ".join(filter(None, parts))
 
 

@@ -1,4 +1,4 @@
-"""Which Jobs can be moved, which are left, and why; and in which order they stand."""
+"""What can be moved, what is left, and why; and in which order Jobs stand."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from interlock.modes.cli.outcomes import execution_of, has_ended, phase_of
 Job = dict[str, Any]
 
 #: The kinds that are moved. Locks are the system's own record; other kinds are Kubernetes'.
-MOVED_KINDS = (JOBS,)
-#: The kinds that a person moves: a schedule that were in two places would make every Job twice.
-LEFT_KINDS = (JOB_CONFIGS, CONTROLLED_JOBS, CALENDARS)
+SCHEDULE_KINDS = (JOB_CONFIGS, CONTROLLED_JOBS)
+MOVED_KINDS = (CALENDARS, *SCHEDULE_KINDS, JOBS)
 
 MOVED = "moved"
 WOULD_MOVE = "would move"
@@ -28,8 +27,27 @@ CONFLICT = "conflict"
 _STAYS = ("envFrom", "stdin", "user", "group", "limits")
 
 
+class What(NamedTuple):
+    """A resource at the source, by kind and name."""
+
+    namespace: str
+    kind: str
+    name: str
+
+    @classmethod
+    def of(cls, thing: Job) -> What:
+        """What a document is about."""
+        metadata = thing["metadata"]
+        return cls(metadata["namespace"], thing["kind"], metadata["name"])
+
+    @property
+    def told(self) -> str:
+        """As people write it."""
+        return f"{self.kind.lower()}/{self.name}"
+
+
 class Verdict(NamedTuple):
-    """What becomes of a Job, and why."""
+    """What becomes of something, and why."""
 
     outcome: str
     why: str
@@ -63,6 +81,39 @@ def _judge_process(process: Job | None, image: str) -> Verdict | None:
     if lost:
         return Verdict(NOT_MOVABLE, f"a pod does not know what its process has: {', '.join(lost)}")
     return None
+
+
+def judge_schedule(thing: Job, cluster: str, image: str) -> Verdict | None:
+    """Why a JobConfig or a ControlledJob is not moved; None when it can be."""
+    if thing["metadata"].get("deletionTimestamp"):
+        return Verdict(LEFT, "it is being deleted")
+    if mark_of(thing).get("cluster", cluster) != cluster:
+        other = annotation(thing, MOVED_TO) or "another cluster"
+        return Verdict(CONFLICT, f"it was moved to {other}, or is being moved there")
+    return _judge_process(template_of(thing)["spec"].get("process"), image)
+
+
+def template_of(thing: Job) -> Job:
+    """What a JobConfig or a ControlledJob makes Jobs of."""
+    spec = thing["spec"]
+    template: Job = spec["template"] if thing["kind"] == JOB_CONFIGS.name else spec["jobTemplate"]
+    return template
+
+
+def calendars_of(thing: Job) -> set[str]:
+    """The calendars that a JobConfig or a ControlledJob names."""
+    spec = thing["spec"]
+    parts = [one for part in ("schedules", "events", "windows") for one in spec.get(part) or []]
+    return {name for one in parts for use in ("exclude", "only") for name in one.get(use) or []}
+
+
+def schedule_in_the_way(thing: Job, others: list[Job]) -> str:
+    """The unfinished Job of the other side that one of its Jobs would have to wait for."""
+    kind, name = thing["kind"].lower(), thing["metadata"]["name"]
+    policy = (thing["spec"].get("concurrency") or {}).get("policy")
+    own = {"key": f"{kind}/{name}", "whenTaken": policy}
+    locks = [own, *(template_of(thing)["spec"].get("locks") or [])]
+    return in_the_way({"metadata": thing["metadata"], "spec": {"locks": locks}}, others)
 
 
 def has_begun(job: Job) -> bool:

@@ -80,6 +80,87 @@ def release(job: Job) -> Job:
     }
 
 
+def release_schedule(thing: Job) -> Job:
+    """The change that puts a held JobConfig or ControlledJob back as it was."""
+    change = release(thing)
+    return change | {"spec": {"suspend": _suspended_before(mark_of(thing))["suspend"]}}
+
+
+def hold_schedule(thing: Job, cluster: str, context: str) -> Job:
+    """The change that keeps a JobConfig or ControlledJob of the source from making Jobs."""
+    mark = mark_of(thing)
+    if mark.get("cluster") != cluster or not thing["spec"].get("suspend"):
+        # Whoever resumed it since it was held wants it so.
+        mark = {"cluster": cluster, "suspend": bool(thing["spec"].get("suspend"))}
+    annotations = {MOVED_TO: context, MOVE: json.dumps(mark)}
+    metadata = {"resourceVersion": _version(thing), "annotations": annotations}
+    return {"metadata": metadata, "spec": {"suspend": True}}
+
+
+def finish(thing: Job) -> Job:
+    """The change that says that the source was moved, from the very version that was read."""
+    annotations = {MOVE: json.dumps(mark_of(thing) | {"done": True})}
+    return {"metadata": {"resourceVersion": _version(thing), "annotations": annotations}}
+
+
+def is_finished(thing: Job, cluster: str) -> bool:
+    """Whether the source was moved, and is still as the move left it."""
+    return is_held(thing, cluster) and bool(mark_of(thing).get("done"))
+
+
+def was_suspended(thing: Job) -> bool:
+    """Whether it was suspended before the move."""
+    return bool(mark_of(thing).get("suspend"))
+
+
+def schedule_copy_of(thing: Job, origin: str, image: str = "") -> Job:
+    """The JobConfig or ControlledJob as it is created in the cluster: suspended, and marked."""
+    spec = {**thing["spec"], "suspend": True}
+    part = "template" if "template" in spec else "jobTemplate"
+    work = dict(spec[part]["spec"])
+    annotations = dict(thing["metadata"].get("annotations") or {})
+    annotations.pop(MOVED_TO, None)
+    if "process" in work:
+        work["pod"] = _pod(work.pop("process"), image)
+        spec[part] = {**spec[part], "spec": work}
+        annotations.pop(LAST_APPLIED, None)
+    metadata = thing["metadata"]
+    labels = {**(metadata.get("labels") or {}), MOVING: origin}
+    # Its Jobs know it by its uid, so one of that name is another one.
+    annotations[MOVED_FROM] = metadata["uid"]
+    return _fresh(thing, labels, annotations, spec)
+
+
+def plain_copy_of(thing: Job) -> Job:
+    """A definition that does nothing by itself, as it is created in the cluster."""
+    metadata = thing["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), MOVED_FROM: metadata["uid"]}
+    return _fresh(thing, metadata.get("labels") or {}, annotations, thing["spec"])
+
+
+def _fresh(thing: Job, labels: Job, annotations: Job, spec: Job) -> Job:
+    name, namespace = thing["metadata"]["name"], thing["metadata"]["namespace"]
+    return {
+        "apiVersion": thing["apiVersion"],
+        "kind": thing["kind"],
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels,
+            "annotations": annotations,
+        },
+        "spec": spec,
+    }
+
+
+def let_schedule_go(copy: Job) -> Job:
+    """The change that ends the move of a JobConfig or ControlledJob."""
+    change = let_go(copy)
+    if "spec" in change:
+        change["spec"] = {"suspend": change["spec"]["suspend"]}
+    return change
+
+
 def copy_of(job: Job, origin: str, url: str, image: str = "") -> Job:
     """The Job as it is created in the cluster: suspended, and marked."""
     metadata = job["metadata"]

@@ -1,12 +1,14 @@
-"""The steps of a move, for all Jobs one step after the other. The package tells why so."""
+"""The steps of a move, for all Jobs one step after the other. The package tells why so.
+
+Schedules are held before, so that no Job comes after the others, and handed over at the end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from interlock.modes.cli.errors import CONFLICT as CONFLICT_CODE
-from interlock.modes.cli.errors import AnswerError, CommandError
+from interlock.modes.cli.errors import AnswerError
 from interlock.modes.cli.moving import marks
 from interlock.modes.cli.moving.judging import (
     CONFLICT,
@@ -15,25 +17,31 @@ from interlock.modes.cli.moving.judging import (
     MOVED,
     WOULD_MOVE,
     Verdict,
+    What,
     has_begun,
     in_the_way,
     judge,
     place,
 )
+from interlock.modes.cli.moving.schedules import ScheduleMover
+from interlock.modes.cli.moving.settling import (
+    REFUSALS,
+    ROUNDS,
+    Bearings,
+    refusal,
+    taken,
+    unsettled,
+)
 from interlock.modes.cli.moving.sides import Side
 
 Job = dict[str, Any]
 
-#: How often somebody else may change the same Job in between.
-_ROUNDS = 20
 #: Namespaces that are there from the beginning, whose uids tell servers apart.
 _OURS, _THEIRS = "default", "kube-system"
-#: Whoever answers so has refused this Job, and would refuse it again.
-_REFUSALS = (400, 403, 404, 409, 413, 422)
 
 
 class Mover:
-    """Moves the Jobs of a namespace, or of all, from one side to the other."""
+    """Moves what is in a namespace, or in all, from one side to the other."""
 
     def __init__(
         self,
@@ -54,13 +62,15 @@ class Mover:
         #: By the uid at the source: Jobs on their way, and their copies.
         self._going: dict[str, Job] = {}
         self._copies: dict[str, Job] = {}
-        #: What became of each Job, in the order of creation at the source.
-        self.verdicts: dict[tuple[str, str], Verdict] = {}
+        #: What became of everything: what makes Jobs, then Jobs in the order of creation.
+        self.verdicts: dict[What, Verdict] = {}
 
     def run(self, *, dry_run: bool = False) -> None:
         """Move all that can be moved; `verdicts` tells what became of each."""
         self._origin = self._source.identity(_OURS)
         self._cluster = self._goal.identity(_THEIRS)
+        schedules = ScheduleMover(self._bearings(), self._say)
+        schedules.begin(dry_run=dry_run)
         self._plan()
         if dry_run:
             for job in [*self._going.values(), *self._copies.values()]:
@@ -74,14 +84,25 @@ class Mover:
             for job in order:
                 self._take(step, job["metadata"]["uid"])
         self._let_go_all()
+        schedules.finish()
+
+    def _bearings(self) -> Bearings:
+        return Bearings(
+            source=self._source,
+            goal=self._goal,
+            origin=self._origin,
+            cluster=self._cluster,
+            context=self._context,
+            namespace=self._namespace,
+            image=self._image,
+        )
 
     def _take(self, step: Callable[[str], None], uid: str) -> None:
         if uid in self._going:
             step(uid)
 
     def _say(self, job: Job, outcome: str, why: str) -> None:
-        metadata = job["metadata"]
-        self.verdicts[metadata["namespace"], metadata["name"]] = Verdict(outcome, why)
+        self.verdicts[What.of(job)] = Verdict(outcome, why)
 
     def _plan(self) -> None:
         """Judge every Job, and find the copies that an interrupted move has left."""
@@ -112,11 +133,11 @@ class Mover:
             if marks.annotation(there, marks.MOVED_FROM) == job["metadata"]["uid"]:
                 self._copies[job["metadata"]["uid"]] = there
                 return None
-            return _taken(job)
+            return taken(job)
         try:
             self._goal.check(marks.copy_of(job, self._origin, self._source.url, self._image))
         except AnswerError as error:
-            return _refused(error)
+            return refusal(error)
         return None
 
     def _leave(self, job: Job, verdict: Verdict) -> None:
@@ -132,7 +153,7 @@ class Mover:
 
     def _discard(self, copy: Job) -> bool:
         """Remove a copy that never ran; False when it did, which took a person to happen."""
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             now = self._goal.read(copy)
             if now is None or now["metadata"]["uid"] != copy["metadata"]["uid"]:
                 return True
@@ -145,11 +166,11 @@ class Mover:
                     raise
             else:
                 return True
-        raise _unsettled(copy)
+        raise unsettled(copy)
 
     def _hold(self, uid: str) -> None:
         """Step 1: from here on the Job cannot start at the source."""
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             job = self._going[uid]
             if marks.is_held(job, self._cluster):
                 return
@@ -161,7 +182,7 @@ class Mover:
                     raise
                 if not self._look_again(uid):
                     return
-        raise _unsettled(job)
+        raise unsettled(job)
 
     def _look_again(self, uid: str) -> bool:
         """Read a Job that somebody else changed; False when it is not to be moved any more."""
@@ -185,17 +206,17 @@ class Mover:
         try:
             self._copies[uid] = self._goal.create(copy)
         except AnswerError as error:
-            if error.status not in _REFUSALS:
+            if error.status not in REFUSALS:
                 raise
             there = self._goal.read(job) if error.reason == "AlreadyExists" else None
             if there is not None and marks.annotation(there, marks.MOVED_FROM) == uid:
                 self._copies[uid] = there
             else:
-                self._leave(job, _taken(job) if there is not None else _refused(error))
+                self._leave(job, taken(job) if there is not None else refusal(error))
 
     def _remove(self, uid: str) -> None:
         """Step 3: the copy is the only one, if the source is still held."""
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             try:
                 self._source.remove(self._going[uid])
             except AnswerError as error:
@@ -209,7 +230,7 @@ class Mover:
             else:
                 del self._going[uid]
                 return
-        raise _unsettled(self._going[uid])
+        raise unsettled(self._going[uid])
 
     def _let_go_all(self) -> None:
         """Step 4, from the first in line to the last."""
@@ -236,7 +257,7 @@ class Mover:
 
     def _settle(self, side: Side, job: Job, change: Callable[[Job], Job]) -> None:
         """Make a change however the Job has moved on; one that is gone needs none."""
-        for _ in range(_ROUNDS):
+        for _ in range(ROUNDS):
             now = side.read(job)
             if now is None or now["metadata"]["uid"] != job["metadata"]["uid"]:
                 return
@@ -247,7 +268,7 @@ class Mover:
                     raise
             else:
                 return
-        raise _unsettled(job)
+        raise unsettled(job)
 
 
 def _has_gone_on(job: Job) -> bool:
@@ -258,16 +279,3 @@ def _has_gone_on(job: Job) -> bool:
 def _was_removed(job: Job, cluster: str) -> bool:
     """Whether the source is on its way out by step 3, and only its end is awaited."""
     return bool(job["metadata"].get("deletionTimestamp")) and marks.is_held(job, cluster)
-
-
-def _taken(job: Job) -> Verdict:
-    return Verdict(CONFLICT, f"the cluster has another job/{job['metadata']['name']}")
-
-
-def _refused(error: AnswerError) -> Verdict:
-    return Verdict(CONFLICT, f"the cluster refuses it: {error.message}")
-
-
-def _unsettled(job: Job) -> CommandError:
-    name = job["metadata"]["name"]
-    return CommandError(f"job/{name} changes too fast to be moved: try again", code=CONFLICT_CODE)

@@ -1,10 +1,12 @@
-"""Move queued Jobs from a server of our own to a cluster, without losing or doubling one.
+"""Move queued Jobs, schedules and calendars to a cluster, without losing or doubling one.
 
+JobConfigs and ControlledJobs are suspended at the server, created in the cluster with what they
+know, and resumed there; what was due meanwhile is caught up on. They stay suspended at the server.
 Jobs that never started are held at the server, created in the cluster, removed at the server, and
 let go in the cluster, in this order and in their order. What started or ended is left, and so are
-Jobs that run processes, unless --image makes pods of them. Interrupted at any point, the
-same command brings it to its end. A Job stays suspended in the cluster while an unfinished Job
-that is left at the server needs one of its locks; move again when that is over.
+all that run processes, unless --image makes pods of them. Interrupted at any point, the same
+command brings it to its end. What needs a lock that an unfinished Job left at the server needs too
+stays suspended in the cluster; move again when that is over.
 
   interlock move --from http://127.0.0.1:8470 --to production --dry-run
   interlock move --from http://127.0.0.1:8470 --to production --image registry/tools:1
@@ -42,15 +44,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--from", dest="source", metavar="URL", required=True, help="the server to move from")
     add("--from-token-file", metavar="FILE", help="the token to show there")
     add("--to", dest="goal", metavar="CONTEXT", required=True, help="the cluster to move to")
-    add("-n", "--namespace", metavar="NAME", help="the Jobs of this namespace alone (all)")
+    add("-n", "--namespace", metavar="NAME", help="what is in this namespace alone (all)")
     add("--image", metavar="IMAGE", default="",
-        help="make pods with this image of Jobs that run processes")  # fmt: skip
+        help="make pods with this image of what runs processes")  # fmt: skip
     add("--dry-run", action="store_true", help="only say what would be done")
     add_output(parser, "json")
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
-    """Move, and tell what became of each Job."""
+    """Move, and tell what became of everything."""
     if args.server or args.context:
         told = "move takes its servers from --from and --to"
         raise CommandError(told, hint="leave out --server and --context", code=BAD_INPUT)
@@ -100,17 +102,17 @@ def _tell(session: Session, args: argparse.Namespace, mover: Mover) -> int:
     counts = Counter(verdict.outcome for verdict in mover.verdicts.values())
     if args.output:
         items = [
-            {"namespace": namespace, "name": name, "outcome": verdict.outcome, "why": verdict.why}
-            for (namespace, name), verdict in mover.verdicts.items()
+            {**what._asdict(), "outcome": verdict.outcome, "why": verdict.why}
+            for what, verdict in mover.verdicts.items()
         ]
         session.terminal.data({"items": items, "summary": dict(counts)}, "json")
     else:
         rows = [
-            [namespace, name, verdict.outcome, verdict.why]
-            for (namespace, name), verdict in mover.verdicts.items()
+            [what.namespace, what.told, verdict.outcome, verdict.why]
+            for what, verdict in mover.verdicts.items()
         ]
         if rows:
-            session.terminal.table(["NAMESPACE", "JOB", "OUTCOME", "WHY"], rows)
+            session.terminal.table(["NAMESPACE", "NAME", "OUTCOME", "WHY"], rows)
         told = [f"{counts[outcome]} {outcome}" for outcome in _OUTCOMES if counts[outcome]]
-        session.terminal.print(", ".join(told) or "there are no Jobs to move")
+        session.terminal.print(", ".join(told) or "there is nothing to move")
     return FAILED if counts[CONFLICT] else OK

@@ -1,9 +1,14 @@
 """The scenarios that both modes must tell alike. A new capability adds its own here."""
 
+from collections.abc import Callable
+
 from interlock.testing.differential.scenario import Scenario
 from interlock.testing.differential.scenarios.admission import LOCKS, SUSPENDING
+from interlock.testing.differential.scenarios.configs import CONFIGS
+from interlock.testing.differential.scenarios.controlled import CONTROLLED
 from interlock.testing.differential.scenarios.stopping import STOPPING
 from interlock.testing.differential.scenarios.tasks import PARALLEL, RETRIES, SINGLE
+from interlock.testing.differential.schedule_play import SchedulePlay
 
 SCENARIOS: tuple[Scenario, ...] = (
     *SINGLE,
@@ -14,4 +19,11 @@ SCENARIOS: tuple[Scenario, ...] = (
     *LOCKS,
 )
 
-__all__ = ["SCENARIOS"]
+#: What schedules do; each is named after the kind it is about.
+SCHEDULES: dict[str, Callable[[SchedulePlay], None]] = {
+    f"{kind}-{act.__name__.replace('_', '-')}": act
+    for kind, acts in (("jc", CONFIGS), ("ctj", CONTROLLED))
+    for act in acts
+}
+
+__all__ = ["SCENARIOS", "SCHEDULES"]
