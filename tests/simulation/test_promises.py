@@ -23,8 +23,8 @@ from interlock.testing.simulation.worlds import WORLDS
 #: Seeds are run in pieces, so that several workers share them.
 PIECE = 15
 PIECES = {
-    "World": 14,
-    "RivalWorld": 14,
+    "World": 10,
+    "RivalWorld": 10,
     "PodWorld": 3,
     "RivalPodWorld": 3,
     "ScheduleWorld": 3,

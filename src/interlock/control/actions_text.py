@@ -26,7 +26,8 @@ from interlock.resources.actions import (
     WriteLock,
 )
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobSpec
+from interlock.resources.schedule import STOPS_AT_ANNOTATION
 from interlock.resources.tasks import ExecutionStatus, TaskId, task_name
 
 #: So many actions of one sort in a row are told one by one.
@@ -42,10 +43,10 @@ def describe_action(action: Action) -> str:
             return _describe_execution(execution)
         case CreateJob(job):
             return f"create {job.key}"
-        case ReviseJob(job, spec, _):
-            return f"stop {job.key}" if spec.kill_at != job.spec.kill_at else f"revise {job.key}"
+        case ReviseJob(job, spec, notes):
+            return _describe_revision(job, spec, notes)
         case RecordJobConfig(config, _) | RecordControlledJob(config, _):
-            return f"record {config.key}"
+            return f"tell how {config.key} goes"
         case DropOverrides(controlled, _):
             return f"drop overrides of {controlled.key} that are over"
         case CreateLock(lock):
@@ -83,6 +84,15 @@ def describe_actions(actions: Sequence[Action]) -> tuple[str, ...]:
         else:
             lines.append(f"{describe_action(run[0])} … and {len(run) - 1} more")
     return tuple(lines)
+
+
+def _describe_revision(job: Job, spec: JobSpec, notes: dict[str, str]) -> str:
+    if spec.kill_at == job.spec.kill_at:
+        return f"revise {job.key}"
+    if STOPS_AT_ANNOTATION not in notes:
+        return f"stop {job.key}"
+    at = f" to {spec.kill_at:%Y-%m-%dT%H:%M:%SZ}" if spec.kill_at is not None else ": none"
+    return f"move the stop of {job.key}{at}"
 
 
 def _name(job: Job | None, task: TaskId) -> str:

@@ -27,7 +27,12 @@ from interlock.control.troubles import (
     trouble_after,
     trouble_to_clear,
 )
-from interlock.resources.actions import Decision, ForgetTask
+from interlock.resources.actions import (
+    Decision,
+    ForgetTask,
+    RecordControlledJob,
+    RecordJobConfig,
+)
 from interlock.resources.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -50,6 +55,9 @@ IN_FLIGHT = 256
 _TURN = 32
 #: So many stale decisions in a row are made anew at once; after that there is a delay.
 _AT_ONCE = 3
+
+#: Writes that tell how a schedule goes.
+_NUMBERS = frozenset({RecordJobConfig, RecordControlledJob})
 
 #: What keys that back off may wait for.
 _STORE, _RUNTIME = "store", "runtime"
@@ -308,7 +316,8 @@ class Loop:
     ) -> None:
         """Tell of one decision: a line in the log, an entry in the journal.
 
-        That a runtime forgets what is recorded elsewhere is nothing that anybody asks about.
+        That a runtime forgets what is recorded elsewhere is nothing that anybody asks about, nor
+        that a schedule's numbers moved on: a decision that only tells of them gives no reason.
         """
         self._metrics.rooms[item.room].decisions += 1
         told = tuple(each for each in decision.actions if type(each) is not ForgetTask)
@@ -320,6 +329,9 @@ class Loop:
         now = self._clock.now()
         if failure is None and item.room == "schedules":
             self._metrics.due.decided(told, now)
+        if failure is None and not decision.reason and all(type(a) in _NUMBERS for a in told):
+            logger.debug("%s %s v%s: %s", item.key, item.room, version, ", ".join(actions))
+            return
         kind, namespace, name = item.key
         if logger.isEnabledFor(logging.INFO):
             because = f" ({decision.reason})" if decision.reason else ""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from interlock.execution.wording import failure_of
 from interlock.resources.job import Completion, Job, JobSpec
+from interlock.resources.schedule import why_told_to_stop
 from interlock.resources.tasks import (
     EndedTask,
     ExecutionReason,
@@ -87,7 +88,7 @@ def told_to_stop(job: Job, execution: ExecutionStatus, now: datetime) -> Settled
     if newer:
         return Settled(ExecutionReason.REPLACED, f"{newer} takes its place")
     if spec.kill_at is not None and spec.kill_at <= now:
-        return Settled(ExecutionReason.KILLED, "spec.killAt has come")
+        return Settled(ExecutionReason.KILLED, why_told_to_stop(job))
     ends_by = times_out_at(spec, execution)
     if ends_by is not None and ends_by <= now:
         return Settled(ExecutionReason.TIMEOUT, f"it ran longer than its timeout of {spec.timeout}")

@@ -194,6 +194,7 @@ def _hints(seconds: float, applied: int) -> str:
     lines = [f"{program} run --follow -- echo hello", f"{program} get jobs"]
     if applied:
         lines.append(f"{program} describe job/hello   # {applied} examples were applied")
+        lines.append(f"{program} next                 # what their schedules will do")
     return first + f"\n{' ' * len(first)}".join(lines)
 
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 from msgspec import Struct
 
+from interlock.reporting.controlled_did import did
 from interlock.reporting.schedule_why import (
     Detail,
     ScheduleWhy,
@@ -58,6 +59,8 @@ class ControlledView(Struct, frozen=True, kw_only=True):
     #: What is wrong with the calendars that it names.
     problems: tuple[str, ...] = ()
     jobs: tuple[Job, ...] = ()
+    #: Its Jobs that are over and still there.
+    ended: tuple[Job, ...] = ()
 
 
 def explain_controlled(view: ControlledView, now: datetime) -> ScheduleWhy:
@@ -175,7 +178,7 @@ def _waits(view: ControlledView, state: Standing, times: Times) -> Iterator[Wait
         message = f"{problem}: nothing new is started until it is there"
         yield Waiting(reason="CalendarMissing", message=message)
     if state.is_inside:
-        yield from _inside(view)
+        yield from _inside(view, times)
     elif state.window is None and not controlled.spec.suspend:
         yield Waiting(
             reason="OutsideItsHours",
@@ -198,14 +201,14 @@ def _overridden(name: str, one: Override, times: Times) -> Waiting:
     )
 
 
-def _inside(view: ControlledView) -> Iterator[Waiting]:
+def _inside(view: ControlledView, times: Times) -> Iterator[Waiting]:
     """Why there is no Job although a window is open."""
     name, window = view.controlled.metadata.name, view.controlled.status.window
     again = f"start it again with: interlock start {name}"
     outcome = window.outcome if window is not None else WindowOutcome.NEVER_STARTED
     said = _OUTCOMES[outcome]
     if window is not None and window.message:
-        said = f"{said} ({window.message})"
+        said = f"{said} ({times.in_text(window.message)})"
     if window is not None and window.job is not None:
         said = said.replace("its Job", f"its Job {window.job.name}", 1)
     if outcome in _TO_COME:
@@ -238,10 +241,8 @@ def _details(view: ControlledView, times: Times) -> Iterator[Detail]:
             yield "exception", _override_told(one, times)
     for window in [w for w in (status.window, *status.past_windows) if w is not None][:_TOLD]:
         yield "window", _window_told(window, times)
-    for action in status.action_history[:_TOLD]:
-        job = f" job/{action.job_name}" if action.job_name else ""
-        said = f": {action.message}" if action.message else ""
-        yield "did", f"{times(action.timestamp)} {action.type.value}{job}{said}"
+    for line in islice(did(status.action_history, (*view.jobs, *view.ended), times), _TOLD):
+        yield "did", line
     yield from conditions_told(status.conditions, ALARMS)
     yield from trouble_told(status.trouble, times)
 
@@ -255,7 +256,8 @@ def _coming(view: ControlledView, times: Times) -> Iterator[str]:
         standing, skipped = view.plan.state_at(after), view.plan.next_skipped(after)
         turns = [(standing.next_stop, "stop", ""), (standing.next_start, "start", kept)]
         if skipped is not None:
-            turns.append((skipped.at, skipped.action.value, f"  skipped: {skipped.skipped}"))
+            why = times.in_text(f"  skipped: {skipped.skipped}")
+            turns.append((skipped.at, skipped.action.value, why))
         following = min((at for at, _, _ in turns if at is not None), default=None)
         if following is None or view.controlled.spec.suspend:
             return
@@ -290,5 +292,5 @@ def _window_told(window: WindowRecord, times: Times) -> str:
     lasted = f" to {times(window.stop)}" if window.stop is not None else ""
     job = f", job/{window.job.name}" if window.job is not None else ""
     runs = f", {window.runs} runs" if window.runs > 1 else ""
-    said = f": {window.message}" if window.message else ""
+    said = f": {times.in_text(window.message)}" if window.message else ""
     return f"{times(window.start)}{lasted}: {window.outcome.value}{job}{runs}{said}"

@@ -87,11 +87,14 @@ class ScheduleReader:
             controlled=controlled,
             plan=plan,
             jobs=jobs,
+            ended=tuple(filter(has_ended, self._owned(controlled))),
             problems=tuple(one.problem for one in found.values() if one.calendar is None),
         )
         return explain_controlled(view, now)
 
     def _jobs_of(self, owner: JobConfig | ControlledJob) -> tuple[Job, ...]:
         """The Jobs that it made or that were made for it, and that are not over."""
-        owned = self._jobs.by(BY_OWNER, owner.metadata.uid)
-        return tuple(job for job in owned if not has_ended(job))
+        return tuple(job for job in self._owned(owner) if not has_ended(job))
+
+    def _owned(self, owner: JobConfig | ControlledJob) -> Iterable[Job]:
+        return self._jobs.by(BY_OWNER, owner.metadata.uid)

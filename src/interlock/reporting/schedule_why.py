@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from interlock.reporting.walls import told_at
+from interlock.reporting.walls import told_at, told_in
 from interlock.reporting.why import Waiting
 from interlock.reporting.words import since
 from interlock.resources.job import Job, JobPhase, Trouble
@@ -47,6 +47,10 @@ class Times:
 
     def __call__(self, moment: datetime) -> str:
         return told_at(moment, self.zone, self.now)
+
+    def in_text(self, text: str) -> str:
+        """A stored text, with its moments on this clock."""
+        return told_in(text, self.zone, self.now)
 
 
 def job_told(job: Job, now: datetime) -> str:

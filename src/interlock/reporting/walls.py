@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from importlib.resources import files
@@ -13,6 +14,8 @@ from interlock.resources.timing.zones import Zone
 _DAY = timedelta(days=1)
 #: So many days ahead, the weekday and the day of the month say which day is meant.
 _NEAR = timedelta(days=300)
+#: A moment in a text, with the word before it that a day makes superfluous.
+_WRITTEN = re.compile(r"\b(?:at )?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 
 
 def wall_time(moment: datetime, zone: Zone) -> datetime:
@@ -34,6 +37,18 @@ def start_of_day(day: date, zone: Zone) -> datetime:
 def told_at(moment: datetime, zone: Zone, now: datetime) -> str:
     """A moment for people: "today 17:30 EST", "tomorrow 09:00 EST", "Fri 27 Nov 19:00 GMT"."""
     return f"{told_day(day_at(moment, zone), day_at(now, zone))} {told_time(moment, zone)}"
+
+
+def told_in(text: str, zone: Zone, now: datetime) -> str:
+    """A text with the moments in it as the wall shows them: texts are stored with those of UTC."""
+    return _WRITTEN.sub(lambda found: _told_again(found, zone, now), text)
+
+
+def _told_again(found: re.Match[str], zone: Zone, now: datetime) -> str:
+    try:
+        return told_at(datetime.fromisoformat(found[1]), zone, now)
+    except (ValueError, OverflowError):
+        return found[0]
 
 
 def told_time(moment: datetime, zone: Zone, *, named: bool = True) -> str:

@@ -97,6 +97,7 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime) -> str:
         return _end(job)
     ran = since(execution.started_at, now)
     done = f"{len(execution.succeeded)} of {plural(execution.total, 'task')} done"
+    because = f": {execution.message}" if execution.message else ""
     words = {
         JobPhase.STARTING: f"{name} may start and is about to",
         JobPhase.PENDING: f"{name} is starting ({ran})",
@@ -104,7 +105,7 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime) -> str:
         JobPhase.RETRYING: f"{name} is starting another attempt: {done}",
         JobPhase.RETRY_BACKOFF: f"{name} waits to try again: {done}",
         JobPhase.TERMINATING: f"{name} is decided, and its remaining tasks are being stopped",
-        JobPhase.KILLING: f"{name} is being stopped",
+        JobPhase.KILLING: f"{name} is being stopped{because}",
         JobPhase.UNKNOWN: f"{name} is in an unknown state and keeps its locks",
     }
     return words[phase]

@@ -16,6 +16,7 @@ _RFC_3339 = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+_PLAIN_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATE_EXPECTED = "expected a date and time such as 2026-01-31T09:30:00Z"
 _BOOLS = {
     BoolFormat.TRUE_FALSE: ("true", "false"),
@@ -44,13 +45,18 @@ def evaluate_options(
 
 
 def value_of_text(option: OptionSpec, text: str) -> object:
-    """What a text on a command line means for an option; what makes no sense stays a text."""
+    """What a text on a command line means for an option; what makes no sense stays a text.
+
+    A date without a time is its first moment in UTC.
+    """
     match option.type:
         case OptionType.BOOL:
             word = text.strip().lower()
             return True if word in _TRUE else False if word in _FALSE else text
         case OptionType.MULTI:
             return text.split(",") if text else []
+        case OptionType.DATE if _PLAIN_DATE.fullmatch(text):
+            return f"{text}T00:00:00Z"
         case _:
             return text
 

@@ -24,6 +24,8 @@ SUSPEND_REASON_ANNOTATION = "interlock.dev/suspend-reason"
 USER_STOP = "user-stop"
 #: Why a schedule stopped a Job.
 STOPPED_BECAUSE_ANNOTATION = "interlock.dev/stopped-because"
+#: How it begins when all went by the plan.
+WINDOW_CLOSED = "its window closed"
 #: The stop that a ControlledJob planned for the Job: a killAt that differs is a person's.
 STOPS_AT_ANNOTATION = "interlock.dev/stops-at"
 #: The Job whose place this one takes: the template changed, or a person restarted it.
@@ -155,6 +157,19 @@ def moment_of(resource: Resource, annotation: str) -> datetime | None:
         return moment.astimezone(UTC) if moment.tzinfo is not None else None
     except (ValueError, OverflowError):
         return None
+
+
+def why_told_to_stop(job: Job) -> str:
+    """Who wants a Job to stop at its killAt, as far as the Job says."""
+    annotations = job.metadata.annotations
+    because = annotations.get(STOPPED_BECAUSE_ANNOTATION)
+    if because:
+        return because
+    if annotations.get(SUSPEND_REASON_ANNOTATION) == USER_STOP:
+        return "a person stopped it"
+    if job.spec.kill_at is not None and job.spec.kill_at == moment_of(job, STOPS_AT_ANNOTATION):
+        return WINDOW_CLOSED
+    return "spec.killAt has come"
 
 
 def written_moment(at: datetime) -> str:

@@ -58,7 +58,10 @@ def _job(controlled: ControlledJob) -> str:
 def _days(calendar: Calendar) -> str:
     """How many days are written; those of an iCalendar file are not counted."""
     listed = str(len(calendar.spec.days))
-    return f"{listed} (+ iCalendar)" if calendar.spec.icalendar else listed
+    if not calendar.spec.icalendar:
+        return listed
+    events = calendar.spec.icalendar.upper().count("BEGIN:VEVENT")
+    return f"{listed} (+ {events} iCalendar event{'' if events == 1 else 's'})"
 
 
 CONFIG: tuple[Told, ...] = (

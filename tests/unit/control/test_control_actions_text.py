@@ -17,6 +17,7 @@ from interlock.resources.actions import (
     RecordAdmission,
     RecordExecution,
     RemoveFinalizer,
+    ReviseJob,
     StopTask,
     WriteLock,
 )
@@ -30,6 +31,7 @@ from interlock.resources.admission import (
 )
 from interlock.resources.indexes import IndexSet
 from interlock.resources.lock import LockStatus
+from interlock.resources.schedule import STOPS_AT_ANNOTATION
 from interlock.resources.tasks import (
     ExecutionReason,
     ExecutionStatus,
@@ -37,7 +39,7 @@ from interlock.resources.tasks import (
     TaskId,
     TaskOrder,
 )
-from interlock.testing.builders import a_holder, a_job, a_lock
+from interlock.testing.builders import T0, a_holder, a_job, a_lock
 
 JOB, LOCK = a_job("x"), a_lock("db")
 TASK = TaskId("uid", 0, 1)
@@ -82,6 +84,12 @@ def launch(index: int) -> LaunchTask:
         (RemoveFinalizer(JOB, "a/b"), "remove finalizer a/b"),
         (DropOwner(JOB, "u"), "drop owner u of job/default/x"),
         (DeleteResource(JOB), "delete job/default/x"),
+        (ReviseJob(JOB, replace(JOB.spec, priority=7)), "revise job/default/x"),
+        (ReviseJob(JOB, replace(JOB.spec, kill_at=T0)), "stop job/default/x"),
+        (
+            ReviseJob(JOB, replace(JOB.spec, kill_at=T0), {STOPS_AT_ANNOTATION: T0.isoformat()}),
+            f"move the stop of job/default/x to {T0:%Y-%m-%dT%H:%M:%SZ}",
+        ),
     ],
 )
 def test_an_action_in_words(action: Action, text: str) -> None:

@@ -36,6 +36,12 @@ from interlock.resources.job import (
     Retries,
 )
 from interlock.resources.process import NoopSpec
+from interlock.resources.schedule import (
+    STOPPED_BECAUSE_ANNOTATION,
+    STOPS_AT_ANNOTATION,
+    SUSPEND_REASON_ANNOTATION,
+    USER_STOP,
+)
 from interlock.resources.tasks import (
     ExecutionReason,
     ExecutionStatus,
@@ -107,6 +113,29 @@ def test_a_moment_in_the_future_only_sets_a_timer(more: dict[str, Any], wake_at:
     job = an_admitted_job(execution=started(RUNNING), **more)
 
     assert look(job, a_report(), now=at(10)) == Decision(wake_at=wake_at)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "told"),
+    [
+        pytest.param({}, "spec.killAt has come", id="somebody wrote killAt"),
+        pytest.param({STOPS_AT_ANNOTATION: T0.isoformat()}, "its window closed", id="as planned"),
+        pytest.param(
+            {STOPS_AT_ANNOTATION: at(60).isoformat()}, "spec.killAt has come", id="before that"
+        ),
+        pytest.param({SUSPEND_REASON_ANNOTATION: USER_STOP}, "a person stopped it", id="a person"),
+        pytest.param(
+            {STOPPED_BECAUSE_ANNOTATION: "on hold", STOPS_AT_ANNOTATION: T0.isoformat()},
+            "on hold",
+            id="a schedule, which says why",
+        ),
+    ],
+)
+def test_a_stop_tells_who_wanted_it(annotations: dict[str, str], told: str) -> None:
+    job = an_admitted_job(execution=started(RUNNING), kill_at=T0)
+    job = replace(job, metadata=replace(job.metadata, annotations=annotations))
+
+    assert recorded(look(job)).message == told
 
 
 def test_a_kill_in_the_future_blocks_neither_tasks_nor_retries() -> None:

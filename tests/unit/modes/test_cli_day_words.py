@@ -35,6 +35,7 @@ def test_a_day_is_read_on_the_zone_s_wall(text: str, expected: date) -> None:
         pytest.param("23:15", "2026-11-20T04:15", id="a time is today's"),
         pytest.param("9:00", None, id="a time that is past"),
         pytest.param("tomorrow", "2026-11-20T05:00", id="a day is its beginning"),
+        pytest.param("thursday", "2026-11-26T05:00", id="today's weekday has begun: the next one"),
         pytest.param("monday 09:30", "2026-11-23T14:30", id="a weekday and a time"),
         pytest.param("2026-11-27 19:00:05", "2026-11-28T00:00:05", id="a date and a time"),
         pytest.param("2026-11-27T19:00", "2026-11-28T00:00", id="a date and a time with a T"),
@@ -61,7 +62,9 @@ def test_a_moment_is_read_on_the_zone_s_wall(text: str, expected: str | None) ->
         pytest.param("", "no moment", "such as 19:00", id="nothing"),
         pytest.param("tomorrow 09:00 sharp", "no moment", "such as", id="too many words"),
         pytest.param("9999-01-01", "no moment", "such as", id="after all schedules"),
-        pytest.param("thursday", "today is a Thursday", "2026-11-26", id="this one or the next"),
+        pytest.param(
+            "thursday 21:00", "today is a Thursday", "2026-11-26", id="this one or the next"
+        ),
         pytest.param("yesterday", "is past", "to come", id="yesterday"),
         pytest.param("2026-11-01", "is past", "to come", id="a date that is past"),
         pytest.param("20:00", "is past", '"tomorrow 20:00" is the next', id="a time that is past"),
@@ -86,3 +89,8 @@ def test_a_day_that_is_over_is_refused() -> None:
         NEW_YORK.day("2026-11-18")
     with pytest.raises(CommandError, match="is no day"):
         NEW_YORK.day("19:00")
+
+
+def test_a_day_that_could_be_today_or_in_a_week_is_refused() -> None:
+    with pytest.raises(CommandError, match="today is a Thursday"):
+        NEW_YORK.day("thursday")

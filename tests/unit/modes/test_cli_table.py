@@ -119,3 +119,4 @@ def test_paths() -> None:
 def test_orders_to_schedules_use_the_words_of_the_resources() -> None:
     assert jobs.SUSPEND_REASON == schedule.SUSPEND_REASON_ANNOTATION
     assert jobs.USER_STOP == schedule.USER_STOP
+    assert jobs.STOPPED_BECAUSE == schedule.STOPPED_BECAUSE_ANNOTATION

@@ -131,6 +131,79 @@ def test_next_tells_exceptions(desk: Desk) -> None:
     ]
 
 
+def test_next_tells_what_is_suspended_once(desk: Desk) -> None:
+    desk.type("suspend", "ctj/pricing-engine")
+
+    told = desk.type("next", "ctj/pricing-engine", "--to", "2026-12-20").splitlines()
+    assert told == [
+        "Thu 26  09:00 EST  skip  controlledjob/pricing-engine"
+        "  suspended: nothing starts until it is resumed"
+    ]
+    assert len(desk.json("next", "ctj/pricing-engine", "--to", "2026-12-20")) > 10
+
+
+def test_next_stops_nothing_that_a_missing_calendar_keeps_from_starting(desk: Desk) -> None:
+    desk.type("delete", "calendar", "nyse-holidays", "--no-wait")
+    desk.wait(minutes=1)
+
+    found = desk.json("next", "ctj/pricing-engine", "--to", "2026-11-28")
+    assert [(each["at"][:16], each["action"]) for each in found] == [
+        ("2026-11-25T22:30", "stop"),
+        ("2026-11-26T14:00", "skip"),
+        ("2026-11-27T14:00", "skip"),
+    ]
+
+
+def test_an_extension_into_the_next_window_tells_when_that_ends(desk: Desk) -> None:
+    told = desk.type("extend", "pricing-engine", "--until", "2026-11-27 11:00")
+
+    assert told.splitlines()[0].endswith(
+        "ends Fri 27 Nov 17:30 EST instead of 17:30: it goes on into the next window;"
+        " the exception goes by itself Fri 27 Nov 11:00 EST"
+    )
+    late = desk.type("extend", "pricing-engine", "--until", "17:00", code=2)
+    assert '"2026-11-25 18:30"' in late
+
+
+def test_a_hold_until_the_weekday_of_today_is_until_the_next_one(desk: Desk) -> None:
+    assert "Wed 2 Dec 00:00 EST" in desk.type("hold", "pricing-engine", "--until", "wednesday")
+
+
+def test_history_tells_what_was_decided_and_not_that_numbers_moved_on(desk: Desk) -> None:
+    desk.wait(hours=48)
+
+    def history(of: str) -> list[str]:
+        return [line.split("  ", 2)[2] for line in desk.type("history", of).splitlines()]
+
+    assert history("ctj/pricing-engine") == [
+        "lets job/pricing-engine-1795788000-1 start",
+        "makes job/pricing-engine-1795788000-1: its window is open",
+        "job/pricing-engine-1795615200-0 is stopped: its window closed;"
+        " the window of 2026-11-25T14:00:00Z is over: its Job was stopped",
+        "lets job/pricing-engine-1795615200-0 start",
+        "makes job/pricing-engine-1795615200-0: its window is open",
+    ]
+    assert history("jc/nightly-report") == [
+        "lets run what is due at 2026-11-27T02:41:00Z",
+        "makes the Job for what is due at 2026-11-27T02:41:00Z",
+        "lets run what is due at 2026-11-26T02:41:00Z",
+        "makes the Job for what is due at 2026-11-26T02:41:00Z",
+    ]
+
+
+def test_what_people_did_to_one_is_told_with_who(desk: Desk) -> None:
+    desk.type("stop", "ctj/pricing-engine")
+    desk.wait(minutes=1)
+    desk.type("start", "pricing-engine")
+    desk.wait(minutes=1)
+
+    told = desk.json("why", "ctj/pricing-engine")["details"]
+    assert [text for label, text in told if label == "did"][:2] == [
+        "today 16:01 EST JobStarted job/pricing-engine-1795615200-1: started by scenario",
+        "today 16:00 EST JobStopped job/pricing-engine-1795615200-0: stopped by scenario",
+    ]
+
+
 def test_next_says_why_nothing_is_to_come_of_what_was_asked_for(desk: Desk) -> None:
     desk.type("suspend", "jobconfig/nightly-report")
 
@@ -209,7 +282,7 @@ def test_plan_tells_fields_what_happens_now_and_the_days(desk: Desk) -> None:
         "calendar/nyse-holidays   unchanged",
         "jobconfig/nightly-report   unchanged",
         'controlledjob/pricing-engine   windows[0].to  "17:30" -> "15:00"',
-        "  now               pricing-engine-1795615200-0 would be stopped (its window closed at 2026-11-25T20:00:00Z)",  # noqa: E501
+        "  now               pricing-engine-1795615200-0 would be stopped (its window closed today 15:00 EST)",  # noqa: E501
         "  today             ends 15:00 instead of 17:30",
         "  Thu 26            unchanged",
         "  Fri 27            ends 15:00 instead of 17:30",

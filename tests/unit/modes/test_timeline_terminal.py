@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from timeline_objects import at, charted, config, controlled, kept, plus, ran, stored
 
 from interlock.modes.cli.timelines.model import Chart, Row, shares, skipped_shares
 from interlock.modes.cli.timelines.terminal import drawn
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
+from interlock.resources.schedule import STOPPED_BECAUSE_ANNOTATION
 from interlock.resources.tasks import JobResult
 
 
@@ -214,6 +216,25 @@ def test_all_time_of_a_day_has_a_place_on_its_row() -> None:
             (row,) = charted([(config(zone=zone), [])], "2026-01-01T00:00:00", day).rows
             covered = sum(finish - begin for begin, finish in shares(row, row.begin, row.end))
             assert covered * 24 == pytest.approx(row.hours)
+
+
+@pytest.mark.parametrize(
+    ("because", "told"),
+    [
+        pytest.param("", "ok", id="at the end of its window"),
+        pytest.param("its window closed at 2026-06-10T17:30:00Z", "ok", id="and late"),
+        pytest.param("on hold until 2026-06-11T08:00:00Z by ops", "stopped", id="by a hold"),
+    ],
+)
+def test_a_run_that_was_cut_short_is_not_ok(because: str, told: str) -> None:
+    past = {"start": "2026-06-10T09:00:00Z", "stop": "2026-06-10T17:30:00Z", "outcome": "Stopped"}
+    job = kept("2026-06-10T09:00:00", "2026-06-10T12:00:00")
+    notes = {STOPPED_BECAUSE_ANNOTATION: because} if because else {}
+    job = replace(job, metadata=replace(job.metadata, annotations=notes))
+    engine = controlled(status={"window": past})
+    chart = charted([(engine, [job])], "2026-06-10T20:00:00", "2026-06-10")
+
+    assert lines_of(chart, is_cut=False)[1].split()[-1] == told
 
 
 def test_an_extended_window_and_a_stop_by_a_person_are_seen() -> None:

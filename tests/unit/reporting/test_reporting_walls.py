@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from interlock.reporting.walls import short_name, start_of_day, told_at
+from interlock.reporting.walls import short_name, start_of_day, told_at, told_in
 from interlock.resources.timing.zones import find_zone
 
 #: A Friday in winter.
@@ -30,6 +30,19 @@ def test_a_moment_is_told_as_short_as_it_can_be(moment: str, zone: str, told: st
     at = datetime.fromisoformat(moment).replace(tzinfo=UTC)
 
     assert told_at(at, find_zone(zone), NOW) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("its window closed at 2026-11-20T22:30:00Z", "its window closed today 17:30 EST"),
+        ("on hold until 2026-11-23T14:00:00Z: x", "on hold until Mon 23 Nov 09:00 EST: x"),
+        ("on 2026-13-40T00:00:00Z", "on 2026-13-40T00:00:00Z"),
+        ("suspended", "suspended"),
+    ],
+)
+def test_the_moments_of_a_stored_text_are_told_on_the_wall(text: str, told: str) -> None:
+    assert told_in(text, find_zone("America/New_York"), NOW) == told
 
 
 def test_a_zone_that_is_put_forward_is_called_by_its_whole_name() -> None:

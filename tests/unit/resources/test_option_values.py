@@ -193,6 +193,7 @@ def test_all_problems_are_told_at_once() -> None:
         (multis(), "", []),
         (strings(), "a,b", "a,b"),
         (dates(), DAY, DAY),
+        (dates(), "2026-11-20", "2026-11-20T00:00:00Z"),
     ],
 )
 def test_what_a_text_on_the_command_line_means(spec: OptionSpec, text: str, value: object) -> None:

@@ -217,7 +217,10 @@ def test_a_controlled_job() -> None:
     ("spec", "shown"),
     [
         ({"days": [{"day": "12-25"}, {"day": "12-26"}]}, "2"),
-        ({"days": [{"day": "12-25"}], "icalendar": "BEGIN:VCALENDAR"}, "1 (+ iCalendar)"),
+        (
+            {"days": [{"day": "12-25"}], "icalendar": "BEGIN:VEVENT\nEND:VEVENT"},
+            "1 (+ 1 iCalendar event)",
+        ),
     ],
 )
 def test_a_calendar(spec: dict[str, Any], shown: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.modes.cli.controlled import Controlled, person, read_controlled, windows_of
 from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
-from interlock.modes.cli.jobs import SUSPEND_REASON, USER_STOP
+from interlock.modes.cli.jobs import marks_of_stop
 from interlock.modes.cli.kinds import JOBS
 from interlock.modes.cli.moments import write_moment
 from interlock.modes.cli.overriding import whose
@@ -60,7 +60,7 @@ def restart(session: Session, args: Namespace) -> int:
 def stop_controlled(session: Session, args: Namespace, name: str) -> list[Job]:
     """Stop the Jobs of a ControlledJob in a person's name: it makes no other in this window."""
     controlled = read_controlled(session, name)
-    marks = {SUSPEND_REASON: USER_STOP}
+    marks = marks_of_stop()
     stopped = [_stop_job(session, job, controlled, marks) for job in controlled.jobs]
     if not args.output:
         for job in stopped:
@@ -105,7 +105,7 @@ def _made(
     Its number follows from what is stored: when somebody else takes it, all is read again.
     """
     for tried in range(_TRIES):
-        controlled = read_controlled(session, word)
+        controlled = read_controlled(session, word, verb="start")
         if not is_needed(controlled):
             return controlled, None
         _check_may_run(controlled)

@@ -124,9 +124,9 @@ def windows_of(plan: Timetable, after: datetime) -> Iterator[Window]:
         after = start
 
 
-def read_controlled(session: Session, word: str) -> Controlled:
+def read_controlled(session: Session, word: str, *, verb: str = "") -> Controlled:
     """Read a ControlledJob, its calendars and its Jobs."""
-    _, name = parse_name(word, CONTROLLED_JOBS)
+    _, name = parse_name(word, CONTROLLED_JOBS, verb=verb)
     with found(session, CONTROLLED_JOBS, name):
         noun = read_one(session.api, CONTROLLED_JOBS, session.namespace, name)
     return controlled_of(session, noun)

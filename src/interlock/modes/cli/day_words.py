@@ -2,7 +2,8 @@
 
 A day is today, tomorrow, a weekday or a date such as 2026-11-20. A moment is a day, a time such as
 19:00 (today), both ("monday 19:00"), or one with its zone: 2026-11-20T19:00Z. What lies in the
-past, or could mean two moments, is refused.
+past, or could mean two moments, is refused: a weekday that is today's means the next one where it
+must begin after now, and needs a date where it need not.
 """
 
 from __future__ import annotations
@@ -75,10 +76,11 @@ class DayWords:
             return self._at(self._today, time, text)
         if not words or len(words) > 2:
             return None
-        day, time = self._day(words[0]), _time(words[1]) if len(words) == 2 else timedelta()
-        if day is None or time is None:
-            return None
-        return self._at(day, time, text) if len(words) == 2 else start_of_day(day, self._zone)
+        if len(words) == 1:
+            day = self._day(words[0], is_to_begin=True)
+            return start_of_day(day, self._zone) if day is not None else None
+        day, time = self._day(words[0]), _time(words[1])
+        return self._at(day, time, text) if day is not None and time is not None else None
 
     def _at(self, day: date, time: timedelta, text: str) -> datetime:
         """The one moment at which the wall shows that time of that day."""
@@ -104,7 +106,7 @@ class DayWords:
             code=BAD_INPUT,
         )
 
-    def _day(self, word: str) -> date | None:
+    def _day(self, word: str, *, is_to_begin: bool = False) -> date | None:
         if word in _NEAR:
             return self._today + timedelta(days=_NEAR[word])
         if match := _DATE.fullmatch(word):
@@ -115,6 +117,8 @@ class DayWords:
         ahead = (WEEKDAYS.index(named[0]) - self._today.weekday()) % 7
         if not ahead:
             later = self._today + timedelta(days=7)
+            if is_to_begin:
+                return later
             raise CommandError(
                 f"today is a {named[0].capitalize()}: {word!r} could be this one or the next",
                 hint=f"write today, or {later}",
@@ -125,7 +129,11 @@ class DayWords:
     def _refused(self, text: str, why: str, expected: str) -> CommandError:
         word = text.strip().lower()
         # What was understood needs no guess.
-        near = "" if self._day(word) else did_you_mean(word, ("today", "tomorrow", *WEEKDAYS))
+        near = (
+            ""
+            if self._day(word, is_to_begin=True)
+            else did_you_mean(word, ("today", "tomorrow", *WEEKDAYS))
+        )
         hint = f"expected {expected.format(date=self._today + timedelta(days=7))}"
         return CommandError(
             f"{text!r} {why}", hint=f"{hint}; {near}" if near else hint, code=BAD_INPUT

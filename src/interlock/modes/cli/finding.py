@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from interlock.modes.cli.errors import AnswerError, did_you_mean
-from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, Kind
+from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, Kind, instead_of
 from interlock.modes.cli.session import Session
 
 TYPE_CHECKING = False
@@ -47,6 +47,18 @@ def same_name(session: Session, name: str, kinds: tuple[Kind, ...]) -> str:
     """The way to write what has this name among some kinds; empty when nothing has."""
     written = [f"{kind.singular}/{name}" for kind in kinds if exists(session, kind, name)]
     return f"did you mean `{written[0]}`?" if written else ""
+
+
+def other_verb(session: Session, name: str, verb: str) -> str:
+    """What to type instead, when what has the name is a schedule."""
+    try:
+        for kind in (CONTROLLED_JOBS, JOB_CONFIGS):
+            hint = instead_of(verb, kind, name)
+            if hint and exists(session, kind, name):
+                return f"{name} is a {kind.name}: {hint}"
+    except AnswerError:
+        pass  # It is only a hint.
+    return ""
 
 
 def _meant(session: Session, kind: Kind, name: str, verb: str) -> str:

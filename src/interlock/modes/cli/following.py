@@ -16,6 +16,7 @@ from interlock.modes.cli.errors import (
     AnswerError,
     CommandError,
 )
+from interlock.modes.cli.finding import other_verb
 from interlock.modes.cli.kinds import JOBS
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.outcomes import (
@@ -100,7 +101,8 @@ class Follower:
     def _check_all_found(self) -> None:
         for name in self._names:
             if name not in self.jobs:
-                raise CommandError(f"there is no job {name}", code=NOT_FOUND)
+                hint = other_verb(self._session, name, "wait")
+                raise CommandError(f"there is no job {name}", hint=hint, code=NOT_FOUND)
 
     def _all_there(self) -> bool:
         return all(self._is_there(name) for name in self._names)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any, NamedTuple
 
 from interlock.modes.cli.errors import OK, AnswerError
-from interlock.modes.cli.finding import same_name
+from interlock.modes.cli.finding import other_verb, same_name
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind
 from interlock.modes.cli.main import tell
@@ -23,6 +24,8 @@ Job = dict[str, Any]
 #: Says that a person stopped the Job: its ControlledJob does not start it again in this window.
 SUSPEND_REASON = "interlock.dev/suspend-reason"
 USER_STOP = "user-stop"
+#: Why the Job was stopped, for people.
+STOPPED_BECAUSE = "interlock.dev/stopped-because"
 
 
 class Order(NamedTuple):
@@ -54,10 +57,16 @@ def ending(session: Session, word: str, **more: str) -> Callable[[Kind, Job], Or
             return Order(f"already {phase_of(job).lower()}")
         change: dict[str, Any] = {"spec": {"killAt": write_moment(server_now(session.api)), **more}}
         if is_of(job, CONTROLLED_JOBS):
-            change["metadata"] = {"annotations": {SUSPEND_REASON: USER_STOP}}
+            change["metadata"] = {"annotations": marks_of_stop()}
         return Order(word, change)
 
     return order
+
+
+def marks_of_stop() -> dict[str, str]:
+    """The annotations of a Job that a person stops."""
+    who = os.environ.get("USER", "")
+    return {SUSPEND_REASON: USER_STOP, STOPPED_BECAUSE: f"stopped by {who or 'a person'}"}
 
 
 def is_of(job: Job, kind: Kind) -> bool:
@@ -72,11 +81,13 @@ def steer(
     names: Iterable[tuple[Kind, str]],
     order: Callable[[Kind, dict[str, Any]], Order],
     kinds: tuple[Kind, ...] = (),
+    *,
+    verb: str = "",
 ) -> int:
     """Give each of the named an order, and say what was done about each.
 
     One that cannot be changed does not keep the others from being changed. For one that is not
-    there, another of these kinds is suggested.
+    there, another of these kinds is suggested, or what does the like of `verb` to a schedule.
     """
     code, changed = OK, []
     for kind, name in names:
@@ -91,6 +102,7 @@ def steer(
         except AnswerError as error:
             if error.status == 404:
                 error.hint = error.hint or same_name(session, name, kinds)
+                error.hint = error.hint or other_verb(session, name, verb)
             tell(error)
             code = code or error.code
     return finish(session, args, changed, code)

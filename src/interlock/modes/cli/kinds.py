@@ -59,6 +59,16 @@ KINDS: tuple[Kind, ...] = (
     Kind("Lease", "leases", api_version="coordination.k8s.io/v1"),
 )
 
+#: What does something alike of a schedule, for verbs that are about Jobs or the other kind.
+_INSTEAD = {
+    ("kill", "ControlledJob"): "interlock stop controlledjob/{name}",
+    ("kill", "JobConfig"): "interlock suspend jobconfig/{name} keeps it from making more Jobs",
+    ("start", "JobConfig"): "interlock run {name}",
+    ("stop", "JobConfig"): "interlock suspend jobconfig/{name} keeps it from making more Jobs",
+    ("wait", "ControlledJob"): "wait for its Job, which interlock why controlledjob/{name} names",
+    ("wait", "JobConfig"): "wait for one of its Jobs; interlock why jobconfig/{name} names them",
+}
+
 _BY_WORD: dict[str, Kind] = {
     word: kind
     for kind in KINDS
@@ -111,18 +121,24 @@ def _parse_pair(word: str) -> tuple[Kind, str]:
     return kind_named(kind), name
 
 
-def job_name(word: str) -> str:
+def job_name(word: str, *, verb: str = "") -> str:
     """The name in NAME or job/NAME, for verbs that are about Jobs alone."""
-    return parse_name(word, JOBS)[1]
+    return parse_name(word, JOBS, verb=verb)[1]
 
 
-def parse_name(word: str, *among: Kind) -> tuple[Kind, str]:
+def instead_of(verb: str, kind: Kind, name: str) -> str:
+    """What to type instead of a verb that is not about the kind; empty when nothing is alike."""
+    return _INSTEAD.get((verb, kind.name), "").format(name=name)
+
+
+def parse_name(word: str, *among: Kind, verb: str = "") -> tuple[Kind, str]:
     """What NAME or KIND/NAME names, for verbs that are about some kinds; NAME is of the first."""
     typed, slash, name = word.rpartition("/")
     kind = kind_named(typed) if slash else among[0]
     if kind not in among:
         known = " or ".join(one.name for one in among)
-        raise CommandError(f"{word!r} is not a {known}", code=BAD_INPUT)
+        hint = instead_of(verb, kind, name)
+        raise CommandError(f"{word!r} is not a {known}", hint=hint, code=BAD_INPUT)
     if not name:
         raise CommandError(
             f"{word!r} names nothing", hint=f"write {kind.singular}/NAME", code=BAD_INPUT

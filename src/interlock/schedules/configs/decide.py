@@ -92,7 +92,8 @@ def decide_config(view: ConfigView, now: datetime) -> Decision:
     if missing and not known:
         creates = tuple(CreateJob(each.job) for each in missing)
         wake_at = _wake_at(view, view.config.status, now)
-        return Decision(creates, wake_at, in_words((each.at for each in missing), ()))
+        told = in_words((each.at for each in missing), (), "makes the Job for")
+        return Decision(creates, wake_at, told)
     return _record(view, opened, known, missing, now)
 
 

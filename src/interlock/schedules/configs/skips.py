@@ -52,9 +52,9 @@ def _was_run_since(status: JobConfigStatus) -> bool:
     return status.last_scheduled > (last.until or last.at)
 
 
-def in_words(runs: Iterable[datetime], skips: Iterable[Skip]) -> str:
-    """One line about what was written down."""
-    parts = [f"due at {written_moment(at)}" for at in islice(runs, _IN_WORDS)]
+def in_words(runs: Iterable[datetime], skips: Iterable[Skip], verb: str = "lets run") -> str:
+    """One line about what is done for due times, and which are skipped."""
+    parts = [f"{verb} what is due at {written_moment(at)}" for at in islice(runs, _IN_WORDS)]
     for skip in islice(skips, _IN_WORDS):
         until = f" to {written_moment(skip.until)}" if skip.until is not None else ""
         message = f" ({skip.message})" if skip.message else ""

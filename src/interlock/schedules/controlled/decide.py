@@ -31,6 +31,7 @@ from interlock.schedules.controlled.choosing import (
 from interlock.schedules.controlled.conditions import Failures
 from interlock.schedules.controlled.history import surplus
 from interlock.schedules.controlled.making import job_name, make_job, needing_books
+from interlock.schedules.controlled.news import news_of
 from interlock.schedules.controlled.situation import Situation, read_situation
 from interlock.schedules.controlled.status import leaving_since, status_after
 from interlock.schedules.controlled.stops import (
@@ -102,7 +103,8 @@ def decide_controlled(view: ControlledView, now: datetime) -> Decision:
     wake_at = _wake_at(situation)
     if making.not_before is not None:
         wake_at = min(making.not_before, wake_at or making.not_before)
-    return Decision(tuple(actions), wake_at, _reason_of(actions, told, making))
+    news = news_of(view.controlled.status, status) if making.job is None else ""
+    return Decision(tuple(actions), wake_at, (_reason(told, making) or news) if actions else "")
 
 
 def _record(situation: Situation, status: ControlledJobStatus) -> list[Action]:
@@ -203,12 +205,6 @@ def _wake_at(situation: Situation) -> datetime | None:
     if situation.is_blind:
         moments.append(now + _SOON)
     return min((moment for moment in moments if moment > now), default=None)
-
-
-def _reason_of(actions: list[Action], told: tuple[Stop, ...], making: _Making) -> str:
-    if not actions:
-        return ""
-    return _reason(told, making) or "tells how it goes"
 
 
 def _reason(told: tuple[Stop, ...], making: _Making) -> str:

@@ -151,7 +151,14 @@ def _spec(controlled: ControlledJob, stop: datetime | None) -> JobSpec:
     spec = replace(
         controlled.spec.job_template.spec, kill_at=stop, suspend=False, suspend_reason=""
     )
+    if spec.ttl_after_finished is not None:
+        spec = replace(spec, ttl_after_finished=max(spec.ttl_after_finished, _LEAST_TTL))
     return with_lock(spec, controlled)
+
+
+#: An ended Job stays at least as long, so that it is written down how it ended: what is gone
+#: without a word was removed by a person, and is made again.
+_LEAST_TTL = Duration(minutes=1)
 
 
 def _zone_notes(controlled: ControlledJob) -> dict[str, str]:

@@ -82,8 +82,10 @@ def _closed(record: WindowRecord, situation: Situation) -> WindowRecord:
     if record.stop is None or record.stop > now:
         last = situation.last_stop
         record = replace(record, stop=last if last is not None and last > record.start else now)
+    if record.outcome in _FINAL:
+        return record
     fate = fate_of_record(record, situation)
-    if fate is None or record.outcome in _FINAL:
+    if fate is None:
         return record
     return replace(record, outcome=_ENDS.get(fate, WindowOutcome.STOPPED), message="")
 

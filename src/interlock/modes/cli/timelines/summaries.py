@@ -9,7 +9,12 @@ from interlock.modes.cli.moments import length
 from interlock.modes.cli.timelines.model import RUNS, Mark, Sign, Sort, Span
 from interlock.modes.cli.timelines.tracks import MOST_DUE, records_of
 from interlock.reporting.walls import told_time
-from interlock.resources.controlled_job import ControlledAction, ControlledJob, WindowOutcome
+from interlock.resources.controlled_job import (
+    ControlledAction,
+    ControlledJob,
+    WindowOutcome,
+    WindowRecord,
+)
 from interlock.resources.timing.zones import Zone
 
 _WORDS = {
@@ -45,7 +50,8 @@ def of_controlled(
     for record in records_of(controlled):
         if begin <= record.start < end:
             why = f" ({record.message})" if record.message and record.outcome not in _FINE else ""
-            told.append(f"{_OUTCOMES[record.outcome]}{why}")
+            cut_short = record.outcome is WindowOutcome.STOPPED and _is_cut_short(record, spans)
+            told.append("stopped" if cut_short else f"{_OUTCOMES[record.outcome]}{why}")
     told.reverse()
     for action in reversed(controlled.status.action_history):
         if action.type is ControlledAction.JOB_RESTARTED and begin <= action.timestamp < end:
@@ -66,6 +72,14 @@ def of_controlled(
             for span in planned
         ]
     return "; ".join(dict.fromkeys(told))
+
+
+def _is_cut_short(record: WindowRecord, spans: tuple[Span, ...]) -> bool:
+    """Whether the last run of a window did not go on until it closed."""
+    runs = [span for span in spans if span.sort in RUNS and span.start >= record.start]
+    if record.stop is not None:
+        runs = [span for span in runs if span.start < record.stop]
+    return bool(runs) and runs[-1].sort is Sort.STOPPED
 
 
 def of_config(

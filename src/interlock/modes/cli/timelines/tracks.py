@@ -19,7 +19,13 @@ from interlock.resources.controlled_job import (
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig, Skip
 from interlock.resources.metadata import Resource
-from interlock.resources.schedule import CONTROLLED_LABEL, SUSPEND_REASON_ANNOTATION, USER_STOP
+from interlock.resources.schedule import (
+    CONTROLLED_LABEL,
+    STOPPED_BECAUSE_ANNOTATION,
+    SUSPEND_REASON_ANNOTATION,
+    USER_STOP,
+    WINDOW_CLOSED,
+)
 from interlock.resources.tasks import JobResult
 from interlock.resources.timing.plans import Action
 from interlock.resources.timing.zones import Zone, find_zone
@@ -109,8 +115,10 @@ def _run(job: Job, now: datetime) -> Span | None:
 def _ends_as_planned(job: Job) -> bool:
     """Whether a Job that was stopped did all it was there for: its window closed."""
     metadata = job.metadata
-    by_a_person = metadata.annotations.get(SUSPEND_REASON_ANNOTATION) == USER_STOP
-    return CONTROLLED_LABEL in metadata.labels and not by_a_person
+    if metadata.annotations.get(SUSPEND_REASON_ANNOTATION) == USER_STOP:
+        return False
+    because = metadata.annotations.get(STOPPED_BECAUSE_ANNOTATION, WINDOW_CLOSED)
+    return CONTROLLED_LABEL in metadata.labels and because.startswith(WINDOW_CLOSED)
 
 
 # A ControlledJob

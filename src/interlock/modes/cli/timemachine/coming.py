@@ -9,9 +9,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.control.cache import Cache
 from interlock.modes.cli.moments import write_moment
@@ -31,6 +33,7 @@ from interlock.schedules.configs.reading import Timings, digest_of
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
 
 RUN, START, STOP, SKIP = "run", "start", "stop", "skip"
+SUSPENDED = "suspended: nothing starts until it is resumed"
 
 
 class Coming(Struct, frozen=True, kw_only=True):
@@ -87,9 +90,17 @@ class Definitions:
         yield from self.controlled.values()
         yield from self.jobs.values()
 
-    def coming(self, after: datetime) -> Iterator[Coming]:
-        """All that comes after a moment, in order."""
-        return heapq.merge(*(self.of(one, after) for one in self.all()), key=_order)
+    def coming(self, after: datetime, *, brief: bool = False) -> Iterator[Coming]:
+        """All that comes after a moment, in order; in brief, what is suspended is told once."""
+        return heapq.merge(*(self._stream(one, after, brief) for one in self.all()), key=_order)
+
+    def _stream(self, resource: Resource, after: datetime, brief: bool) -> Iterator[Coming]:
+        found = self.of(resource, after)
+        is_suspended = isinstance(resource, ControlledJob | JobConfig) and resource.spec.suspend
+        if not brief or not is_suspended:
+            return found
+        # Whatever else would keep it from starting then.
+        return (replace(first, reason=SUSPENDED) for first in islice(found, 1))
 
     def of(self, resource: Resource, after: datetime) -> Iterator[Coming]:
         """What comes of one thing, in order."""
@@ -122,10 +133,13 @@ class Definitions:
         table, missing = self.timetable(controlled)
         if table is None:
             return
+        first_stop = table.closes_after(after) if missing else None
         for turn in table.upcoming(after):
             if turn.action is Action.STOP:
                 before = table.state_at(turn.at - timedelta(microseconds=1))
-                if before.is_inside or not table.has_starts:
+                # While a calendar is missing nothing starts: only what runs is stopped.
+                is_idle = bool(missing) and (not controlled.status.active or turn.at != first_stop)
+                if not is_idle and (before.is_inside or not table.has_starts):
                     reason = table.state_at(turn.at).held or "the window closes"
                     yield _coming(controlled, table.zone, turn.at, STOP, reason)
             elif turn.skipped is not None or missing:

@@ -30,7 +30,7 @@ from interlock.modes.cli.overriding import (
 )
 from interlock.modes.cli.planning import LONGEST_S, coming, day_of
 from interlock.modes.cli.session import Session
-from interlock.reporting.walls import day_at, told_time
+from interlock.reporting.walls import day_at, told_time, wall_time
 from interlock.resources.controlled_job import Override, OverrideAction
 
 
@@ -67,11 +67,21 @@ def _extended(controlled: Controlled, args: argparse.Namespace) -> Exceptions:
     until = _until(controlled, args, begin, stop)
     extension = made(args, OverrideAction.EXTEND, begin=begin, until=until)
     overrides = (*others(controlled, *before), extension)
+    ends = _end(controlled, overrides, until)
+    joins = ": it goes on into the next window" if ends > until else ""
     first = (
-        f"{day_of(controlled, begin)}  ends {_time(controlled, until, begin)}"
-        f" instead of {_time(controlled, stop, begin)}; the exception goes by itself then"
+        f"{day_of(controlled, begin)}  ends {_time(controlled, ends, begin)}"
+        f" instead of {_time(controlled, stop, begin)}{joins};"
+        f" the exception goes by itself {_time(controlled, until, begin) if joins else 'then'}"
     )
-    return Exceptions(overrides, (first, f"after that {coming(controlled, overrides, until)}"))
+    return Exceptions(overrides, (first, f"after that {coming(controlled, overrides, ends)}"))
+
+
+def _end(controlled: Controlled, overrides: tuple[Override, ...], until: datetime) -> datetime:
+    """When it is stopped in fact: later than asked for if another window is open then."""
+    plan = controlled.plan_with(overrides)
+    closes = plan.closes_after(until) if plan.state_at(until).is_inside else None
+    return closes or until
 
 
 def _window(controlled: Controlled) -> tuple[datetime, datetime]:
@@ -94,12 +104,12 @@ def _until(
         return stop + timedelta(seconds=int(args.by))
     until = DayWords(controlled.zone, controlled.now).moment(args.until)
     if until <= stop:
+        later = wall_time(stop + timedelta(hours=1), controlled.zone)
         which = "" if begin <= controlled.now else f" of {controlled.told(begin)}"
         raise CommandError(
             f"{args.until!r} is {controlled.told(until)}, and the window{which} is open"
             f" until {controlled.told(stop)} anyway",
-            hint="expected a later moment, such as"
-            f' "{stop + timedelta(hours=1):%Y-%m-%dT%H:%MZ}", or --by 1h',
+            hint=f'expected a later moment, such as "{later:%Y-%m-%d %H:%M}", or --by 1h',
             code=BAD_INPUT,
         )
     return until

@@ -16,5 +16,6 @@ arguments = add_ending
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
-    names = [(JOBS, job_name(word)) for word in args.names]
-    return steer(session, args, names, ending(session, "being killed", gracePeriod="0s"))
+    names = [(JOBS, job_name(word, verb="kill")) for word in args.names]
+    order = ending(session, "being killed", gracePeriod="0s")
+    return steer(session, args, names, order, verb="kill")

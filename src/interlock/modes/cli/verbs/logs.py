@@ -3,16 +3,28 @@
 Without --task and --attempt it is the newest attempt of the Job's first task; with --follow it is
 every task, and every further attempt, until the Job ends. On a cluster it is what the pods
 printed, as long as they are there; where an attempt has several, each line begins with its pod.
+Of a ControlledJob or a JobConfig it is what its newest Job printed.
+
+  interlock logs migrate
+  interlock logs controlledjob/pricing-engine --follow
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 
-from interlock.modes.cli.errors import INTERRUPTED, OK, TIMED_OUT, UnreachableError
+from interlock.modes.cli.errors import (
+    INTERRUPTED,
+    NOT_FOUND,
+    OK,
+    TIMED_OUT,
+    CommandError,
+    UnreachableError,
+)
 from interlock.modes.cli.finding import found
 from interlock.modes.cli.flags import add_namespace, number_from, seconds
-from interlock.modes.cli.kinds import JOBS, job_name
+from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, parse_name
 from interlock.modes.cli.printing import LogStream, excerpt_of
 from interlock.modes.cli.session import Session
 
@@ -20,7 +32,7 @@ from interlock.modes.cli.session import Session
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     add = parser.add_argument
-    add("name", metavar="JOB", help="the Job's name")
+    add("name", metavar="JOB | KIND/NAME", help="the Job's name, or a schedule as KIND/NAME")
     add("-f", "--follow", action="store_true", help="go on as it prints more, until it ends")
     add("--task", metavar="N", type=number_from(0), help="which task (0)")
     add("--attempt", metavar="N", type=number_from(0), help="which attempt, from 0 (the newest)")
@@ -33,10 +45,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Hand the bytes on as they come."""
+    name = _job_of(session, args.name)
     if args.follow and args.attempt is None:
-        return _follow(session, args)
-    excerpt, name = excerpt_of(session, args), job_name(args.name)
-    with found(session, JOBS, name, verb="why"):
+        return _follow(session, args, name)
+    excerpt = excerpt_of(session, args)
+    with found(session, JOBS, name, verb="logs"):
         sources = list(session.reports.log(session.namespace, name, excerpt))
     for source, answer in sources:
         stream = LogStream(answer, f"{source}| " if len(sources) > 1 else "")
@@ -47,11 +60,35 @@ def run(session: Session, args: argparse.Namespace) -> int:
     return 0
 
 
-def _follow(session: Session, args: argparse.Namespace) -> int:
+def _job_of(session: Session, word: str) -> str:
+    """The Job that is meant: itself, or the newest of a schedule."""
+    kind, name = parse_name(word, JOBS, CONTROLLED_JOBS, JOB_CONFIGS)
+    if kind is JOBS:
+        return name
+    from interlock.resources.schedule import CONFIG_LABEL, CONTROLLED_LABEL
+
+    label = CONTROLLED_LABEL if kind is CONTROLLED_JOBS else CONFIG_LABEL
+    with found(session, kind, name):
+        session.api.get(kind, session.namespace, name)
+    pages = session.api.pages(JOBS, session.namespace, labels=f"{label}={name}")
+    jobs = [job["metadata"] for page in pages for job in page["items"]]
+    if not jobs:
+        raise CommandError(
+            f"{kind.singular}/{name} has no Job",
+            hint=f"interlock why {kind.singular}/{name} tells when it starts",
+            code=NOT_FOUND,
+        )
+    # Of those of one second the one with the highest number.
+    newest = max(jobs, key=lambda one: (one["creationTimestamp"], len(one["name"]), one["name"]))
+    print(f"job/{newest['name']}", file=sys.stderr)
+    return str(newest["name"])
+
+
+def _follow(session: Session, args: argparse.Namespace, name: str) -> int:
     """Stay until the Job ends, also while it has not started yet. Its outcome is not ours."""
     from interlock.modes.cli.following import Follower
 
-    follower = Follower(session, [job_name(args.name)], shows_output=True, quiet=True)
+    follower = Follower(session, [name], shows_output=True, quiet=True)
     follower.only_task = args.task
     follower.excerpt = excerpt_of(session, args)
     code = follower.run()

@@ -33,7 +33,7 @@ from interlock.modes.cli.timemachine.coming import (
     why_nothing,
 )
 from interlock.modes.cli.timemachine.defining import SCHEDULED, from_files, from_server
-from interlock.reporting.walls import day_at, start_of_day, told_time
+from interlock.reporting.walls import day_at, start_of_day, told_in, told_time
 from interlock.resources.timing.zones import Zone, find_zone
 from interlock.testing.rehearsal.times import read_moment
 
@@ -65,7 +65,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
         definitions = from_server(session, named)
         now = server_now(session.api)
     begin, end = _span(definitions, args, now)
-    coming = definitions.coming(begin)
+    coming = definitions.coming(begin, brief=not args.output)
     if args.output:
         found = [each.data() for each in _bounded(coming, end, args)]
         session.terminal.data(found, "json")
@@ -166,7 +166,7 @@ def _show(session: Session, found: list[Coming], now: datetime, *, namespaces: b
     for each in found:
         place = f"{each.namespace}/" if namespaces else ""
         name = f"{place}{each.kind.lower()}/{each.name}"
-        reason = "" if each.action == RUN else each.reason
+        reason = "" if each.action == RUN else told_in(each.reason, each.zone, now)
         time = told_time(each.at, each.zone)
         rows.append([_day(each, found, now), time, each.action, name, reason])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -24,9 +24,10 @@ from interlock.modes.cli.session import Session
 from interlock.modes.cli.timemachine.comparing import Day, coming_days
 from interlock.modes.cli.timemachine.proposing import Proposal, State, read_proposals
 from interlock.modes.cli.timemachine.trying import AtOnce, at_once
-from interlock.reporting.walls import day_at, told_time
+from interlock.reporting.walls import day_at, told_in, told_time
 from interlock.resources.controlled_job import Override, OverrideAction
 from interlock.resources.modes import Mode
+from interlock.resources.timing.zones import find_zone
 
 #: So many days are compared.
 DAYS = 7
@@ -85,7 +86,12 @@ def _show(
         terminal.print(line)
     if proposal.verdict == "unchanged":
         return
-    rows = [("now", f"{one.job} would be {one.action}{_because(one)}") for one in jobs]
+    zone = days[0].zone if days else find_zone("UTC")
+    because = [told_in(_because(one), zone, now) for one in jobs]
+    rows = [
+        ("now", f"{one.job} would be {one.action}{why}")
+        for one, why in zip(jobs, because, strict=True)
+    ]
     rows += list(_day_rows(days, now))
     width = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:

@@ -33,7 +33,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
     names = [_meant(session, word) for word in args.names]
     if all(kind is JOBS for kind, _ in names):
-        return steer(session, args, names, ending(session, "stopping"))
+        return steer(session, args, names, ending(session, "stopping"), verb="stop")
     code, changed = OK, []
     for kind, name in names:
         try:
@@ -46,7 +46,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 def _meant(session: Session, word: str) -> tuple[Kind, str]:
     """A bare name is that of a Job, or else of a ControlledJob."""
-    kind, name = parse_name(word, JOBS, CONTROLLED_JOBS)
+    kind, name = parse_name(word, JOBS, CONTROLLED_JOBS, verb="stop")
     if "/" in word or exists(session, JOBS, name) or not exists(session, CONTROLLED_JOBS, name):
         return kind, name
     return CONTROLLED_JOBS, name

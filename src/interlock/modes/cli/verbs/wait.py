@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Stay until all are there."""
-    names = [job_name(name) for name in args.names]
+    names = [job_name(name, verb="wait") for name in args.names]
     progress = Terminal(sys.stderr) if args.output else session.terminal
     follower = Follower(session, names, goal=args.goal, timeout_s=args.timeout, progress=progress)
     code = follower.run()
