@@ -74,6 +74,9 @@ def _ours(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_HELD = {"pod": _pod({}), "suspend": True}
+
+
 def _due() -> datetime:
     """The next whole minute that leaves time for everything before it."""
     soon = datetime.now(UTC) + timedelta(seconds=AHEAD_S)
@@ -95,34 +98,52 @@ async def _arrivals(load: Load, path: str, wanted: int, due: datetime) -> list[f
     return sorted(found)
 
 
-async def _measure(cluster: Cluster, namespace: str, each: int) -> None:
-    rows: list[tuple[Any, ...]] = []
+Row = tuple[str, float, float]
+
+
+async def _of_cron_jobs(load: Load, namespace: str, each: int) -> Row:
+    due = _due()
+    jobs = _BATCH.format(namespace, "jobs")
+    watching = asyncio.create_task(_arrivals(load, jobs, each, due))
+    cron_jobs = (_a_cron_job(f"bench-{number}", due) for number in range(each))
+    await load.create_all(_BATCH.format(namespace, "cronjobs"), cron_jobs)
+    row = (f"{each} CronJobs", *_spread(await watching))
+    await load.send("DELETE", _BATCH.format(namespace, "cronjobs"))
+    await load.send("DELETE", f"{jobs}?propagationPolicy=Background")
+    return row
+
+
+async def _of_a_bare_client(load: Load, namespace: str, each: int) -> Row:
+    """Create as many Jobs, one after the other on each of some connections, and nothing else."""
+    jobs = _OURS.format(namespace, "jobs")
+    bodies = [_ours("Job", f"bench-{number}-0", _HELD) for number in range(2 * each)]
+    begun = time.perf_counter()
+    await load.create_all(jobs, iter(bodies))
+    took = time.perf_counter() - begun
+    await load.send("DELETE", jobs)
+    return (f"{2 * each} Jobs, created by a bare client", took / 2, took)
+
+
+async def _of_ours(load: Load, namespace: str, each: int) -> Row:
+    due = _due()
+    watching = asyncio.create_task(_arrivals(load, _OURS.format(namespace, "jobs"), 2 * each, due))
+    configs = (_a_job_config(f"bench-{number}", due) for number in range(each))
+    await load.create_all(_OURS.format(namespace, "jobconfigs"), configs)
+    engines = (_a_controlled_job(f"bench-{number}-9", due) for number in range(each))
+    await load.create_all(_OURS.format(namespace, "controlledjobs"), engines)
+    return (f"{each} JobConfigs and {each} ControlledJobs", *_spread(await watching))
+
+
+async def _measure(cluster: Cluster, namespace: str, each: int, only_ours: bool) -> None:
+    rows: list[Row] = []
     async with load_on(cluster.access) as load:
-        due = _due()
-        names = [f"bench-{number}" for number in range(each)]
-        jobs = _BATCH.format(namespace, "jobs")
-        watching = asyncio.create_task(_arrivals(load, jobs, each, due))
-        cron_jobs = (_a_cron_job(name, due) for name in names)
-        await load.create_all(_BATCH.format(namespace, "cronjobs"), cron_jobs)
-        rows.append((f"{each} CronJobs", *_spread(await watching)))
-        await load.send("DELETE", _BATCH.format(namespace, "cronjobs"))
-        await load.send("DELETE", f"{jobs}?propagationPolicy=Background")
-        with Controller(
-            cluster.access, cluster.folder / "controllers", namespace=namespace
-        ) as controller:
+        if not only_ours:
+            rows.append(await _of_cron_jobs(load, namespace, each))
+            rows.append(await _of_a_bare_client(load, namespace, each))
+        folder = cluster.folder / "controllers"
+        with Controller(cluster.access, folder, namespace=namespace) as controller:
             await asyncio.to_thread(controller.wait_until_ready)
-            due = _due()
-            engines = [f"{name}-9" for name in names]
-            both = (
-                (_a_job_config, names, "jobconfigs"),
-                (_a_controlled_job, engines, "controlledjobs"),
-            )
-            ours = _OURS.format(namespace, "jobs")
-            watching = asyncio.create_task(_arrivals(load, ours, 2 * each, due))
-            for make, called, plural in both:
-                bodies = (make(name, due) for name in called)
-                await load.create_all(_OURS.format(namespace, plural), bodies)
-            rows.append((f"{each} JobConfigs and {each} ControlledJobs", *_spread(await watching)))
+            rows.append(await _of_ours(load, namespace, each))
     show("Seconds from the due time until the Job is there", ("", "p50", "last"), rows)
 
 
@@ -134,6 +155,7 @@ def main(argv: Sequence[str] = ()) -> None:
     """Measure, if there is a control plane to measure on."""
     parser = argparse.ArgumentParser(prog="bench cluster_due", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller numbers")
+    parser.add_argument("--ours", action="store_true", help="without what they are compared to")
     given = parser.parse_args(argv)
     programs = find()
     if programs is None:
@@ -145,7 +167,8 @@ def main(argv: Sequence[str] = ()) -> None:
         cluster.namespace() as namespace,
     ):
         install(cluster.access)
-        asyncio.run(_measure(cluster, namespace, QUICK if given.quick else EACH))
+        each = QUICK if given.quick else EACH
+        asyncio.run(_measure(cluster, namespace, each, given.ours))
 
 
 if __name__ == "__main__":
