@@ -313,7 +313,13 @@ def test_namespaces(kubectl: Kubectl) -> None:
 
 def test_what_the_server_has(kubectl: Kubectl) -> None:
     told = kubectl("api-resources", "--api-group=interlock.dev", "--no-headers")
-    assert [line.split()[0] for line in told.splitlines()] == ["jobs", "locks"]
+    assert [line.split()[0] for line in told.splitlines()] == [
+        "calendars",
+        "controlledjobs",
+        "jobconfigs",
+        "jobs",
+        "locks",
+    ]
     assert "interlock.dev/v1alpha1" in kubectl("api-versions")
     assert "ok" in kubectl("get", "--raw", "/readyz")
     refused = kubectl.run(

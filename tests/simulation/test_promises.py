@@ -23,8 +23,8 @@ from interlock.testing.simulation.worlds import WORLDS
 #: Seeds are run in pieces, so that several workers share them.
 PIECE = 15
 PIECES = {
-    "World": 10,
-    "RivalWorld": 10,
+    "World": 7,
+    "RivalWorld": 7,
     "PodWorld": 3,
     "RivalPodWorld": 3,
     "ScheduleWorld": 3,

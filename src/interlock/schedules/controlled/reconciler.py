@@ -17,9 +17,11 @@ from interlock.resources.controlled_job import (
     ControlledJobStatus,
     WindowOutcome,
 )
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobPhase
 from interlock.resources.metadata import Key, Resource
+from interlock.resources.tasks import ExecutionReason
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.controlled.decide import decide_controlled
 from interlock.schedules.controlled.making import template_hash
@@ -201,6 +203,25 @@ class ControlledSide:
         return self._jobs.get(key) is not None or key in self._jobs.unreadable
 
 
+def _stage(job: Job) -> JobPhase:
+    """A Job's phase, as far as the difference is told."""
+    return _STAGES.get(job.status.phase, job.status.phase)
+
+
+_STAGES = {
+    JobPhase.STARTING: JobPhase.QUEUED,
+    JobPhase.PENDING: JobPhase.QUEUED,
+    JobPhase.KILLING: JobPhase.RUNNING,
+    JobPhase.TERMINATING: JobPhase.RUNNING,
+}
+
+
+def _settles_otherwise(before: Job, after: Job) -> bool:
+    """Whether a Job began to stop for a reason of its own: it may end in another way by that."""
+    was, now = before.status.execution.stopping_for, after.status.execution.stopping_for
+    return was is not now and now is not ExecutionReason.KILLED
+
+
 def _made(decision: Decision) -> Iterator[Job]:
     return (action.job for action in decision.actions if isinstance(action, CreateJob))
 
@@ -220,18 +241,22 @@ def _is_managed_by(job: Job, uid: str) -> bool:
 
 
 def _matters(change: Change) -> bool:
-    """Whether a change of a Job is anything but news of its tasks."""
+    """Whether a change of a Job is anything but news of its tasks.
+
+    That it was let in is told once it runs. What is told to stop was so by a moment that was
+    known before, or by a change of the Job that is looked at for itself.
+    """
     before, after = change.before, change.after
     if not isinstance(before, Job) or not isinstance(after, Job):
         return True
     old, new = before.metadata, after.metadata
     return (
-        before.status.phase is not after.status.phase
-        or before.status.admission.phase is not after.status.admission.phase
-        or before.status.execution.stopping_for is not after.status.execution.stopping_for
+        _stage(before) is not _stage(after)
+        or has_ended(before) is not has_ended(after)
+        or _settles_otherwise(before, after)
         or old.generation != new.generation
         or old.annotations != new.annotations
         or old.uid != new.uid
-        or old.deletion_timestamp != new.deletion_timestamp
+        or (old.deletion_timestamp != new.deletion_timestamp and not has_ended(after))
         or old.owner_references != new.owner_references
     )

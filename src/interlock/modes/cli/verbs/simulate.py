@@ -10,6 +10,8 @@ import argparse
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from interlock.modes.cli.errors import FAILED, OK
@@ -32,14 +34,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Play it, print the history, and tell every expectation that was not met."""
-    # What goes wrong with an object is in its status and so in the history.
-    logging.getLogger("interlock").setLevel(logging.CRITICAL)
     try:
         script = load_scenario(args.scenario)
     except BadScenarioError as error:
         return _refused(session, args, error)
     namespace = script.settings.namespace
-    played = play(script, lambda front: CommandHands(front, namespace))
+    with _in_silence():
+        played = play(script, lambda front: CommandHands(front, namespace))
     if args.output == "json":
         session.terminal.data(
             {
@@ -58,6 +59,18 @@ def run(session: Session, args: argparse.Namespace) -> int:
     if args.output != "json":
         _tell_differences(played, len(script.expected))
     return FAILED if played.differences else OK
+
+
+@contextmanager
+def _in_silence() -> Iterator[None]:
+    """Log nothing: what goes wrong with an object is in its status, and so in the history."""
+    logger = logging.getLogger("interlock")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _refused(session: Session, args: argparse.Namespace, error: BadScenarioError) -> int:

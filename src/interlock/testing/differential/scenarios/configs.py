@@ -68,7 +68,6 @@ def resume(play: SchedulePlay) -> None:
     play.until_running("c#2")
     play.verb("suspend", "jobconfig/@c")
     play.let_go("c#2")
-    play.tell_skips("c")
     play.tell_jobs()
 
 
