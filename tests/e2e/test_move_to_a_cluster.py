@@ -198,10 +198,11 @@ def test_moved_jobs_run_in_the_cluster_once_and_in_order(ground: Ground, tmp_pat
     names = [f"job-{number}" for number in range(4)]
     for name in names:
         ground.queue(name, locks=lock, startAfter=LATER)
+    assert set(ground.move().values()) == {"moved"}
+    for name in names:
+        ground.theirs.patch(JOBS, ground.namespace, name, {"spec": {"startAfter": None}})
+    # A Job's place is the version it is first looked at with; nobody looks while they are changed.
     with Controller(ground.access, tmp_path / "controller", namespace=ground.namespace):
-        assert set(ground.move().values()) == {"moved"}
-        for name in names:
-            ground.theirs.patch(JOBS, ground.namespace, name, {"spec": {"startAfter": None}})
         flags = ("--kubeconfig", ground.kubeconfig, "-n", ground.namespace)
         ground.program.plain(*flags, "wait", *names)
     ran = ground.jobs(ground.theirs)
