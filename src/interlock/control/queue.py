@@ -36,8 +36,10 @@ class WorkQueue:
         self._luck = luck
         #: Called whenever a key becomes ready; the loop puts itself here.
         self.on_ready: Callable[[], None] = lambda: None
+        #: What may be ready, in order. A key that is not in `_is_ready` any more is passed over:
+        #: to look for it here would cost as much as there is.
         self._ready: deque[Item] = deque()
-        #: What is in `_ready`; asked, never iterated.
+        #: What is ready; asked, never iterated.
         self._is_ready: set[Item] = set()
         #: Whether a key in work was woken meanwhile.
         self._in_work: dict[Item, bool] = {}
@@ -55,7 +57,7 @@ class WorkQueue:
     @property
     def depth(self) -> int:
         """How many keys are ready."""
-        return len(self._ready)
+        return len(self._is_ready)
 
     @property
     def in_work(self) -> int:
@@ -90,12 +92,13 @@ class WorkQueue:
 
     def take(self) -> Item | None:
         """The next ready key, in work from now on; None when there is none."""
-        if not self._ready:
-            return None
-        item = self._ready.popleft()
-        self._is_ready.remove(item)
-        self._in_work[item] = False
-        return item
+        while self._ready:
+            item = self._ready.popleft()
+            if item in self._is_ready:
+                self._is_ready.remove(item)
+                self._in_work[item] = False
+                return item
+        return None
 
     def join(self, item: Item) -> bool:
         """Take a key into work beside another, whether it is ready or not.
@@ -104,9 +107,7 @@ class WorkQueue:
         """
         if item in self._in_work or item in self._retries:
             return False
-        if item in self._is_ready:
-            self._is_ready.remove(item)
-            self._ready.remove(item)
+        self._is_ready.discard(item)
         self._in_work[item] = False
         return True
 
