@@ -45,9 +45,10 @@ class Load:
         self._url = url
 
     async def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
-        """Send one request; the answer must be good."""
+        """Send one request; the answer must be good. A PATCH is merged."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
+        media = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Content-Type": media}
         async with self._session.request(
             method, self._url + path, data=data, headers=headers
         ) as answer:
