@@ -5,7 +5,7 @@ As with the other planted bugs, worlds are run one after another until one of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -17,10 +17,13 @@ import interlock.schedules.configs.catch_up as catch_up
 import interlock.schedules.configs.decide as config_decide
 import interlock.schedules.controlled.decide as controlled_decide
 import interlock.schedules.controlled.making as making
+import interlock.schedules.controlled.overrides as overrides
+import interlock.schedules.controlled.plan as plan
 import interlock.schedules.controlled.runs as runs
+import interlock.schedules.controlled.situation as situation
 import interlock.schedules.controlled.stops as controlled_stops
 from interlock.admission.books import Bookkeeping
-from interlock.resources.job import JobSpec
+from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfigStatus, Skip
 from interlock.schedules.configs.books import Opened
 from interlock.schedules.configs.skips import SkipBook
@@ -134,6 +137,30 @@ def a_stop_by_hand_is_taken_for_one_by_the_schedule(patch: Patch) -> None:
     patch.setattr(runs, "_whose_stop", lambda _: Fate.STOPPED)
 
 
+def a_hold_holds_nothing(patch: Patch) -> None:
+    patch.setattr(situation, "why_held", lambda suspend, _: "suspended" if suspend else "")
+    patch.setattr(plan, "hold_at", lambda *_: None)
+    patch.setattr(situation, "hold_at", lambda *_: None)
+
+
+def a_window_is_not_skipped(patch: Patch) -> None:
+    patch.setattr(overrides.Periods, "skip_of", lambda *_: None)
+
+
+def what_runs_is_cleared_away(patch: Patch) -> None:
+    def too_old(jobs: Iterable[Job], _: object) -> Iterator[Job]:
+        return iter(list(jobs)[:1])
+
+    patch.setattr(config_decide, "too_old", too_old)
+
+
+def one_config_cannot_be_counted(patch: Patch) -> None:
+    def counted(*_: object) -> JobConfigStatus:
+        raise ValueError("planted")
+
+    patch.setattr(config_decide, "counted", counted)
+
+
 #: What is planted, where, and who notices.
 BUGS: tuple[tuple[Plant, type[World], str], ...] = (
     (what_is_not_in_the_books_may_start, RivalScheduleWorld, "OncePerDueTime"),
@@ -141,13 +168,17 @@ BUGS: tuple[tuple[Plant, type[World], str], ...] = (
     (only_some_due_times_are_looked_at, ScheduleWorld, "EveryDueTimeAccounted"),
     (an_edit_goes_on_where_the_former_schedule_ended, ScheduleWorld, "EveryDueTimeAccounted"),
     (an_edit_forgets_what_was_due, ScheduleWorld, "EveryDueTimeAccounted"),
-    (the_books_go_back_with_the_clock, ScheduleWorld, "EveryDueTimeAccounted"),
+    (the_books_go_back_with_the_clock, RivalScheduleWorld, "EveryDueTimeAccounted"),
     (nobody_looks_again_when_it_is_due, ScheduleWorld, "EveryDueTimeAccounted"),
     (jobs_of_a_window_need_no_lock, ScheduleWorld, "OneAtATime"),
     (nobody_is_told_to_stop, ScheduleWorld, "WindowsKept"),
     (a_stop_is_not_written_on_the_job, ScheduleWorld, "WindowsKept"),
     (a_window_that_opens_is_not_noticed, ScheduleWorld, "WindowsKept"),
     (a_stop_by_hand_is_taken_for_one_by_the_schedule, ScheduleWorld, "PeopleAreHeeded"),
+    (a_hold_holds_nothing, ScheduleWorld, "WindowsKept"),
+    (a_window_is_not_skipped, ScheduleWorld, "WindowsKept"),
+    (what_runs_is_cleared_away, ScheduleWorld, "NeverLostButBySchedule"),
+    (one_config_cannot_be_counted, ScheduleWorld, "SchedulesSettle"),
 )
 
 

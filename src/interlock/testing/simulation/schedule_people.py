@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from random import Random
 
 from msgspec.structs import replace
 
 from interlock.resources.calendar import Calendar, CalendarDay, CalendarSpec
-from interlock.resources.controlled_job import ControlledJob, Override
+from interlock.resources.controlled_job import ControlledJob, Override, OverrideAction
 from interlock.resources.errors import ConflictError, NotFoundError
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest
 from interlock.resources.job_config import JobConfig
@@ -68,6 +69,16 @@ class SchedulePeople(People):
                 await self._delete_one(Key(kind, NAMESPACE, name), luck)
             case _:
                 await super()._do(act)
+
+    async def make_exceptions(self, luck: Random) -> None:
+        """Make an exception for every ControlledJob, of any sort, that lasts for a while."""
+        for key in tuple(self._truth.schedules):
+            if key.kind == "ControlledJob":
+                action = luck.choice(tuple(OverrideAction))
+                begin = luck.choice((-5.0, 0.0, 30.0))
+                until = begin + luck.choice((200.0, 420.0, 4000.0))
+                with suppress(NotFoundError):
+                    await self._override(AddOverride(key.name, action, begin, until))
 
     async def put_to_rest(self) -> None:
         """Suspend every schedule, and take its times away, so that the world can settle."""

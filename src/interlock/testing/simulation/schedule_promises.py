@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -280,8 +281,44 @@ def due_between(config: JobConfig, begin: datetime, end: datetime) -> Iterator[d
     return iter(sorted(found))
 
 
+class Window(NamedTuple):
+    """The time from a start to the stop that ends it; None when it does not."""
+
+    start: datetime
+    stop: datetime | None
+    #: Whether there was a stop before: a plan without one began when it was made, or changed.
+    has_begun: bool = True
+
+
 class WindowsKept(SchedulePromise):
     """Inside a window one suitable Job exists, or it is told why not; outside, none runs."""
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        #: Every definition that a ControlledJob ever had, by its uid.
+        self._specs: dict[str, list[ControlledJobSpec]] = {}
+
+    def scheduled(self, change: Change) -> None:
+        """Remember what was ever asked for."""
+        after = change.event.resource
+        if isinstance(after, ControlledJob):
+            known = self._specs.setdefault(after.metadata.uid, [])
+            if not known or known[-1] != after.spec:
+                known.append(after.spec)
+
+    def starts(self, life: Life) -> None:
+        """What starts carries its stop, so that it is kept even if nobody looks again."""
+        job = self.truth.by_uid.get(life.order.job_uid)
+        if job is None or not _is_controlled(job) or job.spec.kill_at is not None:
+            return
+        if is_manual(job):
+            # Its stop is written down when the schedule hears of it.
+            return
+        at = datetime.fromisoformat(job.metadata.annotations[SCHEDULED_AT_ANNOTATION])
+        specs = self._specs[owner_of(job) or ""]
+        if specs and all(plan_of(spec).state_at(at).next_stop is not None for spec in specs):
+            name = job.metadata.name
+            raise self.broken(f"{name} starts and would not stop by itself", name)
 
     def calm(self, now: datetime) -> None:
         """All that the plan says has happened a while after."""
@@ -290,33 +327,32 @@ class WindowsKept(SchedulePromise):
                 self._check(controlled, now)
 
     def _check(self, controlled: ControlledJob, now: datetime) -> None:
-        spec = controlled.spec
-        if any(each.action is OverrideAction.EXTEND for each in spec.overrides):
+        spec, name = controlled.spec, controlled.metadata.name
+        window = window_at(spec, now)
+        if window_at(spec, now - 2 * PROMPT) != window or not _is_steady(spec, now):
             return
-        plan = plan_of(spec)
-        states = [plan.state_at(moment) for moment in (now - 2 * PROMPT, now)]
-        if states[0] != states[1] or not _is_steady(spec, now):
-            return
-        start = states[1].period_start
         runs = [job for job in self._jobs(controlled) if not has_ended(job) and not is_manual(job)]
-        name = controlled.metadata.name
-        if start is None or _is_held(spec, now) or _is_skipped(spec, start):
-            if runs and (spec.suspend or _is_held(spec, now) or not self._has_manual(controlled)):
+        is_held = _is_held(spec, now)
+        if window is None or is_held:
+            if runs and (is_held or not self._has_manual(controlled)):
                 raise self.broken(f"{runs[0].metadata.name} runs outside a window", name)
             return
-        record = controlled.status.window
-        # A plan that never stops began when it was made, or last changed.
-        has_begun = states[1].last_stop is not None
-        if record is None or (has_begun and record.start != start):
-            raise self.broken(f"{name} has no record of the window of {start}", name)
+        self._check_record(controlled, window)
+        for job in runs:
+            stop, kill_at = window.stop, job.spec.kill_at
+            if stop is not None and (kill_at is None or kill_at > stop):
+                raise self.broken(f"{job.metadata.name} would not stop at {stop}", name)
+
+    def _check_record(self, controlled: ControlledJob, window: Window) -> None:
+        """What is told of the window that is open is so."""
+        record, name = controlled.status.window, controlled.metadata.name
+        if record is None or (window.has_begun and record.start != window.start):
+            raise self.broken(f"{name} has no record of the window of {window.start}", name)
         if record.outcome is WindowOutcome.STARTED and not self._open(controlled):
             raise self.broken(f"{name} says that its Job runs, and there is none", name)
         told = record.outcome is not WindowOutcome.NEVER_STARTED or record.message
         if not told and not controlled.status.conditions:
             raise self.broken(f"{name} did not start and does not say why", name)
-        for job in runs:
-            if job.spec.kill_at is None and states[1].next_stop is not None:
-                raise self.broken(f"{job.metadata.name} would not stop by itself", name)
 
     def _jobs(self, controlled: ControlledJob) -> list[Job]:
         uid = controlled.metadata.uid
@@ -347,6 +383,34 @@ def plan_of(spec: ControlledJobSpec) -> Plan:
     return Plan(zone, windows, events)
 
 
+def window_at(spec: ControlledJobSpec, moment: datetime) -> Window | None:
+    """The window that a moment lies in, as skips and an extension leave it."""
+    plan = plan_of(spec)
+    for each in spec.overrides:
+        if each.action is not OverrideAction.EXTEND:
+            continue
+        first, last = (_planned(plan, spec, at) for at in (each.begin, each.until))
+        if first is None or first.stop is None or each.until <= first.stop:
+            continue
+        joins = last is not None and last.start < each.until
+        stop = last.stop if last is not None and joins else each.until
+        if first.start <= moment and (stop is None or moment < stop):
+            return first._replace(stop=stop)
+    return _planned(plan, spec, moment)
+
+
+def _planned(plan: Plan, spec: ControlledJobSpec, moment: datetime) -> Window | None:
+    """The window that a moment lies in, unless that is skipped."""
+    state = plan.state_at(moment)
+    start = state.period_start
+    if start is None or any(
+        each.action is OverrideAction.SKIP and each.begin <= start < each.until
+        for each in spec.overrides
+    ):
+        return None
+    return Window(start, state.next_stop, state.last_stop is not None)
+
+
 def _is_held(spec: ControlledJobSpec, now: datetime) -> bool:
     return spec.suspend or any(
         each.action is OverrideAction.HOLD and each.begin <= now < each.until
@@ -354,15 +418,13 @@ def _is_held(spec: ControlledJobSpec, now: datetime) -> bool:
     )
 
 
-def _is_skipped(spec: ControlledJobSpec, start: datetime) -> bool:
-    return any(
-        each.action is OverrideAction.SKIP and each.begin <= start < each.until
-        for each in spec.overrides
-    )
-
-
 def _is_steady(spec: ControlledJobSpec, now: datetime) -> bool:
-    """Whether no override begins or ends in the time that is looked at, and no day is closed."""
+    """Whether it can be told what is to be: no exception begins or ends in the time looked at.
+
+    No day is closed either, and of extensions there is one at most: they build on each other.
+    """
+    if sum(each.action is OverrideAction.EXTEND for each in spec.overrides) > 1:
+        return False
     if any(each.exclude or each.only for each in spec.windows):
         return False
     if any(each.exclude or each.only for each in spec.events):

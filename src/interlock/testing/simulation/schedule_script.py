@@ -164,9 +164,12 @@ class _Taste:
     def _hours(self) -> tuple[tuple[WindowSpec, ...], tuple[EventSpec, ...]]:
         random = self.random
         if random.random() < 0.5:
-            times = sorted(self._wall() for _ in range(2))
+            # Some last until after the last trouble, when windows are looked at most closely.
+            longer = random.choice((0.0, 2.0 * self._length, 10_000.0))
+            begin, end = sorted(self._moment() for _ in range(2))
             exclude = ("days",) if self.calendars and random.random() < 0.5 else ()
-            window = WindowSpec(begin=times[0], end=times[1], exclude=exclude)
+            end += timedelta(seconds=longer)
+            window = WindowSpec(begin=self._wall(begin), end=self._wall(end), exclude=exclude)
             return (window,), ()
         period = random.choice((3, 4, 5))
         stop = random.choice((f"0 2-59/{period} * * * * *", f"0 */{period} * * * * *"))
@@ -196,8 +199,8 @@ class _Taste:
         seconds = round(self.random.uniform(0, self._length))
         return self._epoch + timedelta(seconds=seconds)
 
-    def _wall(self) -> str:
-        at = seconds_of(self._moment())
+    def _wall(self, moment: datetime) -> str:
+        at = seconds_of(moment)
         return f"{wall_of(find_zone(self.zone).wall_at(at)):%H:%M}"
 
 

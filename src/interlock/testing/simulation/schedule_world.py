@@ -24,6 +24,8 @@ from interlock.testing.simulation.world import LONGEST_JUMP_S, World
 CALM_PIECES = 6
 CALM_PIECE_S = 97.0
 FIRST_CALM_S = 130.0
+#: Before this piece people make exceptions, which last for some of them.
+EXCEPTIONS_AT = 1
 
 
 class ScheduleWorld(World):
@@ -90,7 +92,10 @@ class ScheduleWorld(World):
         self._end_trouble()
         jumped = any(isinstance(step.act, JumpClock) for step in self.script)
         self.loop.run_until(self.loop.time() + (LONGEST_JUMP_S if jumped else FIRST_CALM_S))
-        for _ in range(CALM_PIECES):
+        for piece in range(CALM_PIECES):
+            if piece == EXCEPTIONS_AT:
+                luck = Random(f"{self.seed}:exceptions")
+                self.loop.spawn(self._user, self._schedulers.make_exceptions(luck))
             self.loop.run_until(self.loop.time() + CALM_PIECE_S)
             for promise in self._promises:
                 if isinstance(promise, SchedulePromise):
