@@ -13,6 +13,8 @@ from interlock.control.clock import Clock, Timer
 from interlock.control.timetable import Timetable
 from interlock.resources.metadata import Key
 
+#: One turn in so many is for keys that were woken by a change, however many are due by the clock.
+TURNS = 4
 #: Of the keys that wait for the same cause, one is tried at least this often: it finds out first.
 PROBE_S = 2.0
 
@@ -28,7 +30,8 @@ class WorkQueue:
     """Keys that are ready, in work, backing off, or waiting for a moment.
 
     A key is handed out by `take` and is in work until `done` or `retry`. One that is woken
-    meanwhile is ready again right after. Ready keys come in the order they were woken.
+    meanwhile is ready again right after. Keys whose moment has come go first, so that starts and
+    stops are on time however busy it is; apart from that they come in the order they were woken.
     """
 
     def __init__(self, clock: Clock, luck: Random) -> None:
@@ -39,6 +42,9 @@ class WorkQueue:
         #: What may be ready, in order. A key that is not in `_is_ready` any more is passed over:
         #: to look for it here would cost as much as there is.
         self._ready: deque[Item] = deque()
+        #: The same for keys whose moment has come, and whose turn it is.
+        self._due: deque[Item] = deque()
+        self._turn = 0
         #: What is ready; asked, never iterated.
         self._is_ready: set[Item] = set()
         #: Whether a key in work was woken meanwhile.
@@ -92,13 +98,20 @@ class WorkQueue:
 
     def take(self) -> Item | None:
         """The next ready key, in work from now on; None when there is none."""
-        while self._ready:
-            item = self._ready.popleft()
+        while self._ready or self._due:
+            item = self._next()
             if item in self._is_ready:
                 self._is_ready.remove(item)
                 self._in_work[item] = False
                 return item
         return None
+
+    def _next(self) -> Item:
+        """What comes next, in one line or the other."""
+        if self._due and self._ready:
+            self._turn = (self._turn + 1) % TURNS
+        is_due = self._due and (self._turn or not self._ready)
+        return (self._due if is_due else self._ready).popleft()
 
     def join(self, item: Item) -> bool:
         """Take a key into work beside another, whether it is ready or not.
@@ -156,6 +169,7 @@ class WorkQueue:
     def forget_all(self) -> None:
         """Drop everything that is not in work: nobody is to look any more."""
         self._ready.clear()
+        self._due.clear()
         self._is_ready.clear()
         self._retries.take_all()
         self._moments.take_all()
@@ -201,8 +215,18 @@ class WorkQueue:
     def _ring_moments(self) -> None:
         self._moment_timer = None
         for item in self._moments.take_due(self._clock.now()):
-            self.wake(item)
+            self._put_first(item)
         self._arm_moments()
+
+    def _put_first(self, item: Item) -> None:
+        """Have a key looked at before those that were woken by a change."""
+        if item in self._in_work:
+            self._in_work[item] = True
+            return
+        self._retries.cancel(item)
+        self._is_ready.add(item)
+        self._due.append(item)
+        self.on_ready()
 
     def _arm_retries(self) -> None:
         earliest = self._retries.earliest()

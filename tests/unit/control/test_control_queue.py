@@ -64,6 +64,28 @@ def test_on_ready_is_called_for_each_key_that_becomes_ready() -> None:
     assert len(told) == 2
 
 
+def test_what_is_due_by_the_clock_goes_before_what_was_woken() -> None:
+    world = World()
+
+    async def check() -> None:
+        queue = world.queue
+        due, woken = ([item(f"{word}-{n}") for n in range(6)] for word in ("due", "woken"))
+        for each in due:
+            queue.wake(each)
+            queue.take()
+            queue.done(each, T0 + timedelta(seconds=10))
+        for each in (*woken, due[3]):
+            queue.wake(each)
+        await world.passes(10)
+
+        found = taken(queue)
+        # One turn in some is left to the others, so that nobody waits for ever.
+        assert found[:8] == [*due[:3], woken[0], *due[3:], woken[1]]
+        assert found[8:] == woken[2:]
+
+    world.run(check())
+
+
 def test_a_moment_wakes_and_a_later_decision_replaces_it() -> None:
     world = World()
 
