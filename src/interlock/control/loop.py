@@ -16,7 +16,7 @@ from interlock.control.foresight import Ahead, Foresight, joined
 from interlock.control.gate import Gate
 from interlock.control.informer import drop_from, note_in
 from interlock.control.metrics import Metrics
-from interlock.control.queue import Item, WorkQueue
+from interlock.control.queue import PLACES, Item, WorkQueue
 from interlock.control.reconciler import Change, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import RuntimeUnavailableError
@@ -49,8 +49,6 @@ from interlock.store.contract import Journal, JournalEntry
 
 logger = logging.getLogger("interlock.loop")
 
-#: So many decisions are carried out at a time: enough to fill a group commit.
-IN_FLIGHT = 256
 #: So many keys are looked at before others get a turn on the event loop.
 _TURN = 32
 #: So many stale decisions in a row are made anew at once; after that there is a delay.
@@ -202,7 +200,7 @@ class Loop:
     def _pump(self) -> None:
         self._pump_is_due = False
         for _ in range(_TURN):
-            if self._events is None or len(self._under_way) >= IN_FLIGHT or not self._gate.is_open:
+            if self._events is None or len(self._under_way) >= PLACES or not self._gate.is_open:
                 return
             item = self._queue.take()
             if item is None:

@@ -13,8 +13,14 @@ from interlock.control.clock import Clock, Timer
 from interlock.control.timetable import Timetable
 from interlock.resources.metadata import Key
 
-#: One turn in so many is for keys that were woken by a change, however many are due by the clock.
-TURNS = 4
+#: So many keys are in work at a time: enough to fill a group commit.
+PLACES = 256
+#: While there are keys whose moment has come, one turn in so many is for others, and no more of
+#: those are in work. Of the keys whose moment has come each takes only some places from the others:
+#: one may be in work for long.
+TURNS = 16
+OTHERS = 4
+PLACES_OF_ONE = 8
 #: Of the keys that wait for the same cause, one is tried at least this often: it finds out first.
 PROBE_S = 2.0
 
@@ -49,6 +55,8 @@ class WorkQueue:
         self._is_ready: set[Item] = set()
         #: Whether a key in work was woken meanwhile.
         self._in_work: dict[Item, bool] = {}
+        #: Of those the ones whose moment had come.
+        self._urgent: set[Item] = set()
         #: How often in a row each key failed, and on what it waits.
         self._failures: dict[Item, int] = {}
         self._causes: dict[Item, str] = {}
@@ -98,20 +106,31 @@ class WorkQueue:
 
     def take(self) -> Item | None:
         """The next ready key, in work from now on; None when there is none."""
-        while self._ready or self._due:
-            item = self._next()
+        while (chosen := self._next()) is not None:
+            item, is_urgent = chosen
             if item in self._is_ready:
                 self._is_ready.remove(item)
                 self._in_work[item] = False
+                if is_urgent:
+                    self._urgent.add(item)
                 return item
         return None
 
-    def _next(self) -> Item:
-        """What comes next, in one line or the other."""
-        if self._due and self._ready:
+    def _next(self) -> tuple[Item, bool] | None:
+        """What comes next, and whether its moment has come.
+
+        None when there is nothing, or while others have all their places.
+        """
+        others = len(self._in_work) - len(self._urgent)
+        if not self._due:
+            places = PLACES - PLACES_OF_ONE * len(self._urgent)
+            is_full = self._urgent and others >= max(OTHERS, places)
+            return (self._ready.popleft(), False) if self._ready and not is_full else None
+        if self._ready and others < OTHERS:
             self._turn = (self._turn + 1) % TURNS
-        is_due = self._due and (self._turn or not self._ready)
-        return (self._due if is_due else self._ready).popleft()
+            if self._turn == 0:
+                return self._ready.popleft(), False
+        return self._due.popleft(), True
 
     def join(self, item: Item) -> bool:
         """Take a key into work beside another, whether it is ready or not.
@@ -154,6 +173,7 @@ class WorkQueue:
         """A key failed, and there is reason to believe that it would not do so again."""
         self._failures[item] = self._failures.get(item, 0) + 1
         del self._in_work[item]
+        self._urgent.discard(item)
         self.wake(item)
 
     def hasten(self, cause: str) -> None:
@@ -193,6 +213,7 @@ class WorkQueue:
     def _leave_work(self, item: Item) -> bool:
         """Take a key out of work; returns whether it was woken meanwhile and is ready again."""
         woken = self._in_work.pop(item)
+        self._urgent.discard(item)
         if woken:
             self.wake(item)
         return woken

@@ -8,7 +8,15 @@ from random import Random
 from control_world import World, item
 
 from interlock.control.backoff import FIRST_S, LONGEST_S, delay_after
-from interlock.control.queue import PROBE_S, Item, WorkQueue
+from interlock.control.queue import (
+    OTHERS,
+    PLACES,
+    PLACES_OF_ONE,
+    PROBE_S,
+    TURNS,
+    Item,
+    WorkQueue,
+)
 from interlock.testing.builders import T0
 
 A, B = item("a"), item("b")
@@ -64,24 +72,57 @@ def test_on_ready_is_called_for_each_key_that_becomes_ready() -> None:
     assert len(told) == 2
 
 
+def some_due(world: World, *items: Item) -> None:
+    for each in items:
+        world.queue.wake(each)
+        world.queue.take()
+        world.queue.done(each, T0 + timedelta(seconds=10))
+
+
 def test_what_is_due_by_the_clock_goes_before_what_was_woken() -> None:
     world = World()
 
     async def check() -> None:
         queue = world.queue
-        due, woken = ([item(f"{word}-{n}") for n in range(6)] for word in ("due", "woken"))
-        for each in due:
-            queue.wake(each)
-            queue.take()
-            queue.done(each, T0 + timedelta(seconds=10))
-        for each in (*woken, due[3]):
+        due = [item(f"due-{n}") for n in range(2 * TURNS)]
+        woken = [item(f"woken-{n}") for n in range(5)]
+        some_due(world, *due)
+        for each in (*woken, due[-1]):
             queue.wake(each)
         await world.passes(10)
 
         found = taken(queue)
-        # One turn in some is left to the others, so that nobody waits for ever.
-        assert found[:8] == [*due[:3], woken[0], *due[3:], woken[1]]
-        assert found[8:] == woken[2:]
+        # A turn in some is left to the others, so that nobody waits for ever.
+        assert [each for each in found if each in due] == due
+        assert [found.index(each) for each in woken[:2]] == [TURNS - 1, 2 * TURNS - 1]
+        assert found[-3:] == woken[2:]
+
+    world.run(check())
+
+
+def test_others_have_few_places_while_much_that_is_due_is_in_work() -> None:
+    world = World()
+
+    async def check() -> None:
+        queue = world.queue
+        due = [item(f"due-{n}") for n in range(40)]
+        woken = [item(f"woken-{n}") for n in range(300)]
+        some_due(world, *due)
+        await world.passes(10)
+        in_work = [queue.take() for _ in due]
+        for each in woken:
+            queue.wake(each)
+        others = list(iter(queue.take, None))
+
+        assert in_work == due
+        assert others == woken[:OTHERS]
+        for each in due[1:]:
+            queue.done(each)
+        # One that takes long takes little from the others.
+        others += list(iter(queue.take, None))
+        assert others == woken[: PLACES - PLACES_OF_ONE]
+        queue.done(due[0])
+        assert queue.take() == woken[len(others)]
 
     world.run(check())
 

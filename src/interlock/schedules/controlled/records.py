@@ -104,9 +104,8 @@ def _missed(situation: Situation) -> list[WindowRecord]:
     timetable, since = situation.view.timetable, situation.controlled.status.books.accounted_to
     if timetable is None or since is None:
         return []
-    last_turn = situation.standing.last_turn if situation.standing is not None else None
-    if last_turn is None or last_turn <= since:
-        return []  # Nothing opened or closed since the last look, so nothing was missed.
+    if situation.last_stop is None or situation.last_stop <= since:
+        return []  # Nothing closed since the last look, so nothing was missed.
     window = situation.window
     at = window.start if window is not None else situation.now
     missed: list[WindowRecord] = []
