@@ -11,9 +11,10 @@ import re
 import struct
 from datetime import date
 from functools import cache
-from importlib.metadata import version
 from importlib.resources import files
 from typing import NamedTuple
+
+import tzdata
 
 from interlock.resources.timing.months import DAY, FIRST_YEAR, LAST_YEAR, day_of
 
@@ -30,8 +31,8 @@ class Change(NamedTuple):
 
 @cache
 def edition() -> str:
-    """Which edition of the database this is, such as 2026b: another may have other changes."""
-    return version("tzdata")
+    """Which edition of the database this is, such as 2026.2: another may have other changes."""
+    return str(tzdata.__version__)
 
 
 def zone_names() -> tuple[str, ...]:

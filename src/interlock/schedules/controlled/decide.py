@@ -29,9 +29,10 @@ from interlock.schedules.controlled.choosing import (
     replacement,
 )
 from interlock.schedules.controlled.conditions import Failures
-from interlock.schedules.controlled.history import surplus
+from interlock.schedules.controlled.history import CLEARED_AT_ONCE, surplus
 from interlock.schedules.controlled.making import job_name, make_job, needing_books
 from interlock.schedules.controlled.news import news_of
+from interlock.schedules.controlled.runs import Run
 from interlock.schedules.controlled.situation import Situation, read_situation
 from interlock.schedules.controlled.status import leaving_since, status_after
 from interlock.schedules.controlled.stops import (
@@ -91,18 +92,23 @@ def decide_controlled(view: ControlledView, now: datetime) -> Decision:
     status = status_after(situation, choice, verdict, failures, told)
     first, last = _apart(situation, (*orders, *moves))
     actions: list[Action] = [*first]
+    old: tuple[Run, ...] = ()
     if making.job is None or failures.creating:
         actions += _record(situation, status)
     if making.job is not None:
         # The status is written when the Job is there: only then may it start.
         actions.append(CreateJob(making.job))
     else:
-        actions += removals((*strays(situation, choice), *surplus(situation, status.window)))
+        old = surplus(situation, status.window)
+        actions += removals((*strays(situation, choice), *old))
         actions += _without_past(situation)
     actions += last
     wake_at = _wake_at(situation)
     if making.not_before is not None:
         wake_at = min(making.not_before, wake_at or making.not_before)
+    if len(old) == CLEARED_AT_ONCE:
+        # There may be more of them, and nobody is woken for what goes.
+        wake_at = now
     news = news_of(view.controlled.status, status) if making.job is None else ""
     return Decision(tuple(actions), wake_at, (_reason(told, making) or news) if actions else "")
 

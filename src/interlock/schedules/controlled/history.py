@@ -22,7 +22,7 @@ from interlock.schedules.controlled.stops import Stop
 #: How many actions are kept.
 KEPT_ACTIONS = 16
 #: How many Jobs one decision clears away at most.
-_CLEARED_AT_ONCE = 20
+CLEARED_AT_ONCE = 20
 
 
 def history_after(
@@ -121,4 +121,4 @@ def surplus(situation: Situation, window: WindowRecord | None) -> tuple[Run, ...
         *well[: max(0, len(well) - limits.succeeded)],
         *other[: max(0, len(other) - limits.failed)],
     )
-    return beyond[:_CLEARED_AT_ONCE]
+    return beyond[:CLEARED_AT_ONCE]

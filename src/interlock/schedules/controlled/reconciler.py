@@ -107,9 +107,22 @@ class ControlledSide:
             return
         for job in (change.before, change.after):
             owner = _owner(job)
-            if owner is not None:
+            if owner is not None and not self._only_goes(change, owner):
                 yield owner
         self._note_gone(change)
+
+    def _only_goes(self, change: Change, owner: Key) -> bool:
+        """Whether a Job goes that was over long ago: nothing is told of it any more."""
+        before, after = change.before, change.after
+        if not isinstance(before, Job) or not has_ended(before):
+            return False
+        if isinstance(after, Job) and not (after.is_going and after.spec == before.spec):
+            return False
+        controlled = self._controlled.get(owner)
+        if controlled is None or controlled.status.window is None:
+            return False
+        told = controlled.status.window.job
+        return told is None or told.uid != before.metadata.uid
 
     def _is_own(self, change: Change) -> bool:
         """Whether a change is nothing but what this side wrote: it said when to look again."""

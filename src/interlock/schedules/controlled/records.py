@@ -87,7 +87,10 @@ def _closed(record: WindowRecord, situation: Situation) -> WindowRecord:
     fate = fate_of_record(record, situation)
     if fate is None:
         return record
-    return replace(record, outcome=_ENDS.get(fate, WindowOutcome.STOPPED), message="")
+    outcome = _ENDS.get(fate, WindowOutcome.STOPPED)
+    if record.outcome is outcome and not record.message:
+        return record
+    return replace(record, outcome=outcome, message="")
 
 
 _ENDS = {

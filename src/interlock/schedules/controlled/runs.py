@@ -143,7 +143,9 @@ def run_of(job: Job, controlled: ControlledJob, now: datetime) -> Run:
         template_hash=job.metadata.annotations.get(TEMPLATE_HASH_ANNOTATION, ""),
         is_manual=manual,
         fate=fate_of(job, now),
-        in_books=not is_of_schedule(job)
+        # Of one that is over nobody asks.
+        in_books=has_ended(job)
+        or not is_of_schedule(job)
         or any(each.uid == uid for each in controlled.status.books.expected),
     )
 

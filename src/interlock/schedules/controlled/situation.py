@@ -28,6 +28,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     #: Why nothing may run at all, whatever the plan says; empty when it may.
     held: str
     runs: tuple[Run, ...]
+    #: The runs that are there, and those that were seen to go, as they were last, by their uid.
+    known: dict[str, Run]
 
     @property
     def controlled(self) -> ControlledJob:
@@ -77,12 +79,6 @@ class Situation(Struct, frozen=True, kw_only=True):
             return False
         return window.overlaps(record.start, record.stop)
 
-    @property
-    def known(self) -> tuple[Run, ...]:
-        """The runs that are there, and those that were seen to go, as they were last."""
-        gone = tuple(run_of(job, self.controlled, self.now) for job in self.view.gone)
-        return self.runs + gone
-
     def is_stray(self, run: Run) -> bool:
         """Whether a Job was made from an old view: its number is taken, and it is in no books."""
         return run.is_unwritten and run.number <= self.controlled.status.last_run_id
@@ -93,7 +89,7 @@ class Situation(Struct, frozen=True, kw_only=True):
         record = self.controlled.status.window
         if record is None or record.job is None or self.view.heard_to >= record.job_version:
             return False
-        return all(run.uid != record.job.uid for run in self.known)
+        return record.job.uid not in self.known
 
 
 def read_situation(view: ControlledView, now: datetime) -> Situation:
@@ -102,12 +98,15 @@ def read_situation(view: ControlledView, now: datetime) -> Situation:
     spec = controlled.spec
     standing = view.timetable.state_at(now) if view.timetable is not None else None
     holds = of_action(spec.overrides, OverrideAction.HOLD)
+    runs = tuple(run_of(job, controlled, now) for job in view.jobs)
+    gone = tuple(run_of(job, controlled, now) for job in view.gone)
     return Situation(
         view=view,
         now=now,
         standing=standing,
         held=why_held(spec.suspend, hold_at(holds, now)),
-        runs=tuple(run_of(job, controlled, now) for job in view.jobs),
+        runs=runs,
+        known={run.uid: run for run in (*gone, *runs)},
     )
 
 
@@ -115,12 +114,12 @@ def fate_of_record(record: WindowRecord, situation: Situation) -> Fate | None:
     """What became of the Job that a record names; None if it names none."""
     if record.job is None:
         return None
-    for run in situation.known:
-        if run.uid == record.job.uid:
-            is_known = run in situation.runs or run.is_over or run.fate is Fate.STOPPED_BY_USER
-            # Seen to go before it was over: somebody removed it.
-            return run.fate if is_known else Fate.DELETED
-    return _FATES.get(record.outcome, Fate.DELETED)
+    run = situation.known.get(record.job.uid)
+    if run is None:
+        return _FATES.get(record.outcome, Fate.DELETED)
+    is_known = run.is_over or run.fate is Fate.STOPPED_BY_USER or run in situation.runs
+    # Seen to go before it was over: somebody removed it.
+    return run.fate if is_known else Fate.DELETED
 
 
 _FATES = {

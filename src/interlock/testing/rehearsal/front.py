@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from interlock.api.app import ApiApp
-from interlock.reporting.schedule_reader import ScheduleReader
-from interlock.reporting.service import Reporting
 from interlock.testing.rehearsal.world import Plane, World
+
+if TYPE_CHECKING:
+    from interlock.api.app import ApiApp
+    from interlock.reporting.service import Reporting
 
 #: What only a control plane can answer.
 _OF_PLANE = ("/jobs", "/jobconfigs", "/controlledjobs", "/locks", "/history")
@@ -102,6 +103,8 @@ class Front:
 
     def _current_app(self) -> ApiApp:
         """The application beside the control plane that runs now."""
+        from interlock.api.app import ApiApp
+
         world = self._world
         if self._app is None or self._plane is not world.plane:
             self._plane = world.plane
@@ -110,6 +113,9 @@ class Front:
         return self._app
 
     def _reporting(self, plane: Plane) -> Reporting:
+        from interlock.reporting.schedule_reader import ScheduleReader
+        from interlock.reporting.service import Reporting
+
         return Reporting(
             store=self._world.store,
             jobs=plane.plane.jobs,
