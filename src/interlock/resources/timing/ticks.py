@@ -128,8 +128,10 @@ def _tick_after_gap(rule: Rule, stretch: int) -> Tick | None:
     end = start + zone.offsets[stretch]
     if skipped >= end or rule.on_gap is OnGap.SKIP:
         return None
-    # A time that the wall clock shows right after the gap is due at that moment too.
-    wall = last_at_or_before(rule.line, end, rule.among)
+    # A time that the wall clock shows right after the gap is due at that moment too. Earlier ones
+    # do not matter: to look for the last one in all the years before would take long for a line
+    # that has none, and there is a gap in nearly every year.
+    wall = last_at_or_before(rule.line, end, rule.among, since=max(skipped, 0))
     if wall is None or wall < skipped:
         return None
     if wall < end and rule.line.is_interval and not _misses_a_beat(rule, end, end - skipped):

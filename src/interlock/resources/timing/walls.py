@@ -51,8 +51,13 @@ def first_at_or_after(line: Line, wall: int, among: Days | None = None) -> int |
     return (day + _lowest(left)) * DAY + _first_time(line)
 
 
-def last_at_or_before(line: Line, wall: int, among: Days | None = None) -> int | None:
-    """The last time of a line at or before a wall time, on one of the days `among` all."""
+def last_at_or_before(
+    line: Line, wall: int, among: Days | None = None, *, since: int = 0
+) -> int | None:
+    """The last time of a line at or before a wall time, on one of the days `among` all.
+
+    Months before that of `since` are not looked at.
+    """
     if wall < 0:
         return None
     day, second = divmod(min(wall, LAST_WALL), DAY)
@@ -65,7 +70,7 @@ def last_at_or_before(line: Line, wall: int, among: Days | None = None) -> int |
             return day * DAY + time
         left ^= 1 << place
     if not left:
-        month = _month_before(line, month, among)
+        month = _month_before(line, month, among, bisect_right(STARTS, since // DAY) - 1)
         if month < 0:
             return None
         left = _days(line, month, among)
@@ -90,10 +95,12 @@ def _month_after(line: Line, month: int, among: Days | None) -> int:
     return -1
 
 
-def _month_before(line: Line, month: int, among: Days | None) -> int:
+def _month_before(line: Line, month: int, among: Days | None, first: int) -> int:
     left = line.months & ((1 << month) - 1)
     while left:
         month = left.bit_length() - 1
+        if month < first:
+            return -1
         if _days(line, month, among):
             return month
         left ^= 1 << month
