@@ -22,6 +22,27 @@ _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (what a wall shows has no zo
 _SECOND = timedelta(seconds=1)
 
 
+class _Next:
+    """When any of some rules is due next.
+
+    The last answer is kept: while days are closed it is asked for at every due time, and the next
+    open day may be years away.
+    """
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        self._asked: int | None = None
+        self._found: Tick | None = None
+
+    def after(self, at: int) -> Tick | None:
+        """The first moment after a moment."""
+        found = self._found
+        if self._asked is None or at < self._asked or (found is not None and at >= found.at):
+            found = first_of(self._rules, at)
+            self._asked, self._found = at, found
+        return found
+
+
 class Schedule:
     """Some lines that hang on the same wall, and the days that are left out."""
 
@@ -47,6 +68,8 @@ class Schedule:
         #: The lines on the days that are open, and on those that are closed.
         self.runs = tuple(replace(rule, among=self._open) if is_limited else rule for rule in rules)
         self.skips = tuple(replace(rule, among=self._closed) for rule in rules if is_limited)
+        self.next_run = _Next(self.runs)
+        self.next_skip = _Next(self.skips)
 
     def _closed(self, month: int) -> int:
         return closed_days(self.exclude, self.only, month)
@@ -71,7 +94,7 @@ class Due(Struct, frozen=True, kw_only=True, order=True):
 
 def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
     """The first moment after `moment` at which the schedule is to run; None if there is none."""
-    tick = first_of(schedule.runs, seconds_of(moment))
+    tick = schedule.next_run.after(seconds_of(moment))
     return moment_of(tick.at) if tick else None
 
 
@@ -84,7 +107,7 @@ def previous_at_or_before(schedule: Schedule, moment: datetime) -> datetime | No
 def due_after(schedule: Schedule, moment: datetime) -> Due | None:
     """The first due time after `moment`, whether it is to run or to be skipped."""
     after = seconds_of(moment)
-    run, skip = first_of(schedule.runs, after), first_of(schedule.skips, after)
+    run, skip = schedule.next_run.after(after), schedule.next_skip.after(after)
     if skip and (run is None or skip.at < run.at):
         return _due(skip, schedule.why_skipped(wall_of(skip.wall).date()))
     return _due(run) if run else None
