@@ -176,6 +176,15 @@ def test_watch_prints_changes(interlock: Program) -> None:
     assert json.loads(told)["object"]["metadata"]["name"] == "watched"
 
 
+@pytest.fixture
+def heard_signal() -> Iterator[None]:
+    """Have children hear SIGINT, also where a shell runs the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard_signal")
 def test_ctrl_c_ends_quietly(interlock: Program) -> None:
     interlock("run", "--name", "endless", "--", "sleep", "1000")
     argv = interlock.command("watch", "job/endless")
@@ -185,7 +194,10 @@ def test_ctrl_c_ends_quietly(interlock: Program) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=PATIENCE_S)
+        try:
+            _, errors = process.communicate(timeout=PATIENCE_S)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert errors == ""
     interlock("kill", "endless", "--wait")
