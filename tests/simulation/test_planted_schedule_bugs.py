@@ -147,6 +147,10 @@ def a_window_is_not_skipped(patch: Patch) -> None:
     patch.setattr(overrides.Periods, "skip_of", lambda *_: None)
 
 
+def an_extension_extends_nothing(patch: Patch) -> None:
+    patch.setattr(overrides.Periods, "_extended", lambda *_: ())
+
+
 def what_runs_is_cleared_away(patch: Patch) -> None:
     def too_old(jobs: Iterable[Job], _: object) -> Iterator[Job]:
         return iter(list(jobs)[:1])
@@ -177,6 +181,7 @@ BUGS: tuple[tuple[Plant, type[World], str], ...] = (
     (a_stop_by_hand_is_taken_for_one_by_the_schedule, ScheduleWorld, "PeopleAreHeeded"),
     (a_hold_holds_nothing, ScheduleWorld, "WindowsKept"),
     (a_window_is_not_skipped, ScheduleWorld, "WindowsKept"),
+    (an_extension_extends_nothing, ScheduleWorld, "WindowsKept"),
     (what_runs_is_cleared_away, ScheduleWorld, "NeverLostButBySchedule"),
     (one_config_cannot_be_counted, ScheduleWorld, "SchedulesSettle"),
 )
