@@ -197,7 +197,7 @@ class ControlPlane:
             loop.stop_looking()
             reading.cancel()
             proofs.close()
-            queue.forget_all()
+            queue.close()
 
     def _informer(self, cache: Cache[Any]) -> Informer[Any]:
         return Informer(

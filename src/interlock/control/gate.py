@@ -39,6 +39,15 @@ class Gate:
         self._until = -inf
         self.reason = reason
 
+    def fence(self, term: int, reason: str) -> None:
+        """Let no write of a term pass any more, because another leads.
+
+        That is often heard late: the same control plane may have begun another term since, which
+        goes on.
+        """
+        if self.is_open and self.term == term:
+            self.shut(reason)
+
     def check(self) -> None:
         """Pass the gate.
 

@@ -87,6 +87,8 @@ class Loop:
         self._queue = queue
         self._applier = applier
         self._gate = gate
+        #: The leadership that this loop works for.
+        self._term = gate.term
         self._clock = clock
         self._journal = journal
         self._metrics = metrics
@@ -360,7 +362,7 @@ class Loop:
                 room.conflicts += 1
                 self._decide_again(item, error)
             case FencedError():
-                self._gate.shut(str(error))
+                self._gate.fence(self._term, str(error))
                 self._queue.retry(item)
             case InterlockError(retryable=True):
                 room.retries += 1

@@ -66,7 +66,7 @@ class WorkQueue:
         self._moments: Timetable[Item, datetime] = Timetable()
         self._retry_timer: tuple[float, Timer] | None = None
         self._moment_timer: tuple[datetime, Timer] | None = None
-        clock.on_jump(self._wake_waiting)
+        self._jumps = clock.on_jump(self._wake_waiting)
 
     @property
     def depth(self) -> int:
@@ -186,8 +186,9 @@ class WorkQueue:
             if item in self._retries:
                 self.wake(item)
 
-    def forget_all(self) -> None:
-        """Drop everything that is not in work: nobody is to look any more."""
+    def close(self) -> None:
+        """Drop everything that is not in work, for good: nobody is to look any more."""
+        self._jumps.cancel()
         self._ready.clear()
         self._due.clear()
         self._is_ready.clear()

@@ -155,3 +155,18 @@ def test_a_jump_rings_what_became_due_and_tells_those_who_asked() -> None:
             assert told == ["jump", "due"]
 
     asyncio.run(check())
+
+
+@pytest.mark.usefixtures("timers")
+def test_whoever_does_not_want_to_know_of_jumps_any_more_is_let_go() -> None:
+    async def check() -> None:
+        with a_clock() as clock:
+            told: list[str] = []
+            clock.on_jump(lambda: told.append("stays"))
+            leaves = clock.on_jump(lambda: told.append("leaves"))
+            leaves.cancel()
+            leaves.cancel()
+            clock._was_set()
+            assert told == ["stays"]
+
+    asyncio.run(check())

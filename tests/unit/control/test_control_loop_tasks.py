@@ -96,3 +96,18 @@ def test_a_runtime_that_follows_a_newer_leader_stops_this_one() -> None:
         assert (await stored(world)).status.trouble is None
 
     world.run(check())
+
+
+def test_what_an_earlier_term_hears_late_does_not_end_the_present_one() -> None:
+    world = World()
+    loop = world.loop(Script(launches(world)))
+
+    async def check() -> None:
+        await world.inform_and_report(loop)
+        world.gate.open(world.gate.term + 1)
+        world.runtime.failure = FencedError("that term is over")
+        await world.create_job()
+        await world.passes(1)
+        assert world.gate.is_open
+
+    world.run(check())

@@ -291,7 +291,7 @@ def test_a_key_that_is_to_be_decided_again_at_once_is_ready_and_counts_as_failed
     assert queue.failures(A) == 0
 
 
-def test_forgetting_everything_leaves_what_is_in_work() -> None:
+def test_closing_forgets_everything_but_what_is_in_work() -> None:
     world = World()
 
     async def check() -> None:
@@ -300,7 +300,7 @@ def test_forgetting_everything_leaves_what_is_in_work() -> None:
         queue.take()
         queue.wake(A)
         queue.wake(B)
-        queue.forget_all()
+        queue.close()
         queue.done(A)
         await world.passes(60)
         assert queue.take() is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from interlock.control.clock import Jumps, Timer
 from interlock.testing.simulation.loop import SimHandle, SimLoop, SimProcess
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -38,7 +39,7 @@ class SimClock:
         #: How far this clock is ahead of the world's own time.
         self._ahead_us = 0
         self.waiting: dict[SimTimer, None] = {}
-        self._jumped: list[Callable[[], None]] = []
+        self._jumps = Jumps()
 
     def now(self) -> datetime:
         """The wall clock of this process."""
@@ -59,9 +60,9 @@ class SimClock:
         """Ring after a length of time, whatever the clock does."""
         return self._loop.call_later(seconds, callback, context=self._process.context.copy())
 
-    def on_jump(self, callback: Callable[[], None]) -> None:
+    def on_jump(self, callback: Callable[[], None]) -> Timer:
         """Ring whenever this clock was set."""
-        self._jumped.append(callback)
+        return self._jumps.tell(callback)
 
     def jump(self, by: timedelta) -> None:
         """Set the clock forwards or backwards, and tell those who asked."""
@@ -70,7 +71,7 @@ class SimClock:
             if timer.handle is not None:
                 timer.handle.cancel()
             self._arm(timer)
-        for callback in self._jumped:
+        for callback in self._jumps.callbacks():
             self._loop.call_soon(callback, context=self._process.context.copy())
 
     def _arm(self, timer: SimTimer) -> None:

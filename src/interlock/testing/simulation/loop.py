@@ -57,6 +57,10 @@ class SimProcess:
 _CURRENT: ContextVar[SimProcess] = ContextVar("process")
 
 
+def _nothing() -> None:
+    """What a cancelled handle would call."""
+
+
 class SimHandle(asyncio.TimerHandle):
     """A callback of a process, now or at a moment."""
 
@@ -80,6 +84,8 @@ class SimHandle(asyncio.TimerHandle):
     def cancel(self) -> None:
         """Make sure that the callback does not run any more."""
         self._cancelled = True
+        # As asyncio does: what is not to be called any more is not held either.
+        self._callback = _nothing
         self._args = ()
 
     def cancelled(self) -> bool:
