@@ -23,6 +23,7 @@ from interlock.control.reconciler import Change
 from interlock.control.reports import Reports
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task, stop_in_order
+from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
@@ -67,6 +68,7 @@ class ControlPlane:
         observers: Sequence[Observer] = (),
         most_tasks: int = 1000,
         patience: Patience | None = None,
+        launches_at_once: int = MOST_AT_ONCE,
         collects: bool = True,
         mode: Mode = Mode.EMBEDDED,
     ) -> None:
@@ -77,6 +79,7 @@ class ControlPlane:
         self._connect = connect
         self._most_tasks = most_tasks
         self._patience = patience or Patience()
+        self._launches_at_once = launches_at_once
         self._mode = mode
         self._observers = tuple(observers)
         self.jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
@@ -170,7 +173,13 @@ class ControlPlane:
                     self._mode,
                     {"JobConfig": self.configs, "ControlledJob": self.controlled},
                 ),
-                ExecutionReconciler(self.jobs, reports, self._most_tasks, patience=self._patience),
+                ExecutionReconciler(
+                    self.jobs,
+                    reports,
+                    self._most_tasks,
+                    patience=self._patience,
+                    launches_at_once=self._launches_at_once,
+                ),
                 *garbage,
             ),
             caches=self._caches,
@@ -187,7 +196,7 @@ class ControlPlane:
         reading = asyncio.get_running_loop().create_task(reports.run())
         self.loop = loop
         try:
-            loop.revisit()
+            await loop.revisit()
             loop.start()
             self.at_work.set()
             await self._lost.wait()

@@ -18,7 +18,6 @@ from interlock.resources.job import Job, LockRequest, WhenTaken
 from interlock.resources.lock import Holder, Lock, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.modes import Mode
-from interlock.resources.tasks import TaskReport
 from interlock.resources.transitions import has_ended, is_admitted
 
 #: The index of Locks by the uids of their holders.
@@ -66,7 +65,7 @@ class AdmissionReconciler:
             return tuple(self._lock_changed(resource, change.after is None))
         return tuple(self._written_down(change))
 
-    def reported(self, report: TaskReport) -> Iterable[Key]:  # noqa: ARG002 (a contract's name)
+    def reported(self, job: Key, uid: str) -> Iterable[Key]:  # noqa: ARG002 (a contract's names)
         """What runs is no concern of this room."""
         return ()
 

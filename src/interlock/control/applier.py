@@ -74,8 +74,8 @@ class Applied(Struct):
 class Applier:
     """Carries out decisions through the store and the runtime, as long as the gate is open.
 
-    Calls to the runtime that are made in one turn of the event loop, for any keys, go out as
-    one; what it may forget is told later, and nobody waits for that. Writes need no such help:
+    Calls to a runtime that groups orders, made in one turn of the event loop for any keys, go out
+    as one; what it may forget is told later, and nobody waits for that. Writes need no such help:
     the store groups them itself.
     """
 
@@ -83,8 +83,8 @@ class Applier:
         self._store = store
         self._clock = clock
         self._gate = gate
-        self._launches: Gatherer[TaskOrder] = Gatherer(self._guarded(runtime.launch))
-        self._stops: Gatherer[TaskStop] = Gatherer(self._guarded(runtime.stop))
+        self._launch = self._joined(runtime, self._guarded(runtime.launch))
+        self._stop = self._joined(runtime, self._guarded(runtime.stop))
         self._forgetting = Forgetting(self._guarded(runtime.forget), clock)
 
     async def apply(self, decision: Decision, applied: Applied | None = None) -> Applied:
@@ -117,11 +117,11 @@ class Applier:
         match run[0]:
             case LaunchTask():
                 orders = [each.task for each in run if isinstance(each, LaunchTask)]
-                await self._launches.add(orders)
+                await self._launch(orders)
                 applied.launched.extend(orders)
             case StopTask():
                 stops = [_stop(action) for action in run if isinstance(action, StopTask)]
-                await self._stops.add(stops)
+                await self._stop(stops)
                 applied.stopped.extend(stop.task for stop in stops)
             case ForgetTask():
                 tasks = [each.task for each in run if isinstance(each, ForgetTask)]
@@ -195,6 +195,11 @@ class Applier:
                 raise AssertionError(f"{type(action).__name__} is carried out elsewhere")
             case _:
                 assert_never(action)
+
+    def _joined(
+        self, runtime: Runtime, call: Callable[[Sequence[T]], Awaitable[None]]
+    ) -> Callable[[Sequence[T]], Awaitable[None]]:
+        return Gatherer(call).add if runtime.groups_orders else call
 
     def _guarded(
         self, call: Callable[[Sequence[T]], Awaitable[None]]

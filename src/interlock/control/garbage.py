@@ -27,7 +27,6 @@ from interlock.resources.actions import (
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, OwnerReference, Resource
-from interlock.resources.tasks import TaskReport
 from interlock.store.rules import CONTENTS_FINALIZER, FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 
 _OURS = (CONTENTS_FINALIZER, ORPHAN_FINALIZER, FOREGROUND_FINALIZER)
@@ -152,7 +151,7 @@ class Garbage:
             # What kept it may have been in its status.
             yield after.key
 
-    def reported(self, report: TaskReport) -> Iterable[Key]:  # noqa: ARG002  # Tasks own nothing.
+    def reported(self, job: Key, uid: str) -> Iterable[Key]:  # noqa: ARG002  # Tasks own nothing.
         """Nothing: what a task does changes no owner."""
         return ()
 

@@ -226,10 +226,15 @@ class Election:
             self.resign()
 
     async def _keep(self) -> None:
-        """Renew until that fails for too long, or somebody else has the lease."""
+        """Renew until that fails for too long, or somebody else has the lease.
+
+        The slower the answers are, the sooner the next renewal follows them: it is counted from
+        when each was begun.
+        """
         wait_s = self._times.every_s
         while self.leading.is_set():
             await pause(self._clock, wait_s)
+            began = self._clock.monotonic()
             if not self.gate.is_open:
                 return
             if self._sole:
@@ -237,7 +242,8 @@ class Election:
             try:
                 if not await self._renew():
                     return
-                wait_s = self._times.every_s
+                took_s = self._clock.monotonic() - began
+                wait_s = max(self._times.every_s - took_s, self._times.every_s * _SOON)
             except NotFoundError:
                 # Whoever comes first makes another one, and may have done so already.
                 return

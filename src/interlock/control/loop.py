@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock.control.actions_text import describe_actions
@@ -44,7 +44,7 @@ from interlock.resources.errors import (
 from interlock.resources.job import Job, Trouble
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import TaskReport
-from interlock.resources.transitions import has_ended
+from interlock.resources.transitions import has_ended, is_admitted
 from interlock.store.contract import Journal, JournalEntry
 
 logger = logging.getLogger("interlock.loop")
@@ -53,6 +53,9 @@ logger = logging.getLogger("interlock.loop")
 _TURN = 32
 #: So many stale decisions in a row are made anew at once; after that there is a delay.
 _AT_ONCE = 3
+
+#: So many objects are told of at a time when all are.
+REVISITED = 500
 
 #: Writes that tell how a schedule goes.
 _NUMBERS = frozenset({RecordJobConfig, RecordControlledJob})
@@ -101,6 +104,8 @@ class Loop:
         self._idle = asyncio.Event()
         #: What could not be reached when it was last asked.
         self._down: dict[str, None] = {}
+        #: What changed while everything was told of, and is told after that.
+        self._to_tell: list[Change] | None = None
         #: Told of every change that the caches took in, before any room is.
         self.on_changed: Callable[[Sequence[Change]], None] = lambda _: None
         queue.on_ready = self.ready
@@ -140,7 +145,10 @@ class Loop:
     def changed(self, changes: Sequence[Change]) -> None:
         """Wake the rooms about changes in the caches."""
         self.on_changed(changes)
-        self._wake_rooms(changes)
+        if self._to_tell is not None:
+            self._to_tell += changes
+        else:
+            self._wake_rooms(changes)
 
     def _wake_rooms(self, changes: Sequence[Change]) -> None:
         wake = self._queue.wake
@@ -157,23 +165,35 @@ class Loop:
                     self._could_not_wake(room, change, error)
 
     def reported(self, reports: Sequence[TaskReport]) -> None:
-        """Wake the rooms about what a runtime said."""
-        for report in reports:
+        """Wake the rooms about what a runtime said, once for each Job."""
+        jobs = {(each.namespace, each.job, each.job_uid): None for each in reports}
+        for namespace, name, uid in jobs:
+            job = Key("Job", namespace, name)
             for room, reconciler in self._rooms.items():
                 try:
-                    for key in reconciler.reported(report):
+                    for key in reconciler.reported(job, uid):
                         self._queue.wake(Item(room, key))
                 except Exception:
-                    logger.exception("%s: could not be told of %s", room, report.id)
+                    logger.exception("%s: could not be told of attempts of %s", room, job)
                     self._metrics.rooms[room].failures += 1
 
     def wake(self, room: str, key: Key) -> None:
         """Have a room look at a key."""
         self._queue.wake(Item(room, key))
 
-    def revisit(self) -> None:
-        """Wake the rooms about everything there is, as if it were new."""
-        self._wake_rooms([Change(None, held) for cache in self._caches.values() for held in cache])
+    async def revisit(self) -> None:
+        """Wake the rooms about everything there is, as if it were new.
+
+        Others get their turn meanwhile, or a lease would run out while much is looked through. What
+        changes is told after that, so that nobody hears of a change of what they do not know.
+        """
+        self._to_tell = []
+        for part in _in_parts([held.key for cache in self._caches.values() for held in cache]):
+            found = [self._caches[key.kind].get(key) for key in part]
+            self._wake_rooms([Change(None, held) for held in found if held is not None])
+            await asyncio.sleep(0)
+        told, self._to_tell = self._to_tell, None
+        self._wake_rooms(told)
 
     def store_is_back(self) -> None:
         """The store can be reached again: try at once what waited for it."""
@@ -186,7 +206,7 @@ class Loop:
         self._queue.hasten(_RUNTIME)
         jobs: Cache[Job] | None = self._caches.get("Job")
         if jobs is not None:
-            open_jobs = (job for job in jobs if job.is_going or not has_ended(job))
+            open_jobs = (job for job in jobs if _may_have_tasks(job))
             self._wake_rooms([Change(None, job) for job in open_jobs])
 
     def _could_not_wake(self, room: str, change: Change, error: Exception) -> None:
@@ -411,3 +431,11 @@ class Loop:
         except Exception as error:
             logger.warning("%s: its trouble could not be written: %s", troubled.key, error)
         self._note(applied)
+
+
+def _in_parts(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    return (keys[at : at + REVISITED] for at in range(0, len(keys), REVISITED))
+
+
+def _may_have_tasks(job: Job) -> bool:
+    return job.is_going or (is_admitted(job) and not has_ended(job))

@@ -149,6 +149,10 @@ class WorkQueue:
         self._wait_for(item, "")
         if wake_at is None:
             self._moments.cancel(item)
+        elif wake_at <= self._clock.now():
+            # Not a moment that was waited for: there is more to do, and others had no turn yet.
+            self._moments.cancel(item)
+            self._in_work[item] = True
         else:
             self._moments.put(item, wake_at)
             self._arm_moments()

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from interlock.resources.actions import Decision
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.tasks import TaskReport
 
 
 class Change(Struct, frozen=True):
@@ -36,8 +35,8 @@ class Reconciler(Protocol):
         """The keys to look at because of a change in any watched kind."""
         ...
 
-    def reported(self, report: TaskReport) -> Iterable[Key]:
-        """The keys to look at because of what a runtime said."""
+    def reported(self, job: Key, uid: str) -> Iterable[Key]:
+        """The keys to look at because a runtime told of attempts that were made for a Job."""
         ...
 
     def look(self, key: Key, now: datetime) -> Decision:

@@ -35,6 +35,13 @@ class Runtime(Protocol):
     once a runtime was taken over by a newer leader.
     """
 
+    @property
+    def groups_orders(self) -> bool:
+        """Whether the orders of several Jobs are cheaper in one call: else each Job's go alone, and
+        none waits for another's.
+        """
+        ...
+
     async def launch(self, orders: Sequence[TaskOrder]) -> None:
         """Start attempts. Durable when it returns: after any crash each is known or runs.
 

@@ -49,12 +49,16 @@ def compose(
     actions.extend(launches)
     known = execution.active[: len(folded.active)]
     if known:
-        actions.extend(_repeated(view, job, known, halted, now))
+        left = view.launches_at_once - len(launches)
+        actions.extend(_repeated(view, job, known, halted, left, now))
     if len(view.reports) > len(known):
         actions.extend(clear_away(view, job, past_reports(view, recorded), now))
     wake_at = next_look(view, job, execution, now)
     if quiet_until is not None and (wake_at is None or quiet_until < wake_at):
         wake_at = quiet_until
+    if sum(isinstance(action, LaunchTask) for action in actions) >= view.launches_at_once:
+        # There may be more to launch, and now is when others are listened to.
+        wake_at = now
     reason = _reason(folded, halted, launches, actions) if actions else ""
     return Decision(tuple(actions), wake_at, reason)
 
@@ -83,9 +87,13 @@ def _repeated(
     job: Job,
     known: tuple[TaskStatus, ...],
     halted: Stops,
+    left: int,
     now: datetime,
 ) -> Iterator[Action]:
-    """Give orders again that a crash may have swallowed: each may be given any number of times."""
+    """Give orders again that a crash may have swallowed: each may be given any number of times.
+
+    Of launches no more than are `left`.
+    """
     given = {task.index for task in halted.new + halted.shorter}
     for task in known:
         report = view.reports.get((task.index, task.attempt))
@@ -94,7 +102,8 @@ def _repeated(
                 yield _stop(job, task)
         elif not view.reports_complete or task.state is not TaskState.STARTING:
             continue
-        elif report is None or report.prepared:
+        elif left > 0 and (report is None or report.prepared):
+            left -= 1
             yield LaunchTask(job, order_of(job, task.index, task.attempt))
 
 
@@ -137,4 +146,6 @@ def _reason(
         told.append(states(folded.active))
     if not told and all(isinstance(action, ForgetTask) for action in actions):
         told.append(FORGET)
+    if not told and any(isinstance(action, LaunchTask) for action in actions):
+        told.append("launch what the runtime does not know")
     return "; ".join(told) or "repeat orders that may have been lost"

@@ -226,7 +226,8 @@ def _launch(
         decision = compose(view, job, folded, execution, halted, (), now)
         return Plan(decision, len(execution.active), chosen.starved)
     try:
-        launches = tuple(LaunchTask(job, order_of(job, *attempt)) for attempt in chosen.attempts)
+        now_first = chosen.attempts[: view.launches_at_once]
+        launches = tuple(LaunchTask(job, order_of(job, *attempt)) for attempt in now_first)
     except UnknownVariableError as error:
         return _give_up(view, job, folded, execution, halted, str(error), now)
     execution = with_attempts(job, execution, chosen.attempts, now)

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.execution.decide import Plan, plan
+from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.room import Room, rank_of
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
@@ -64,10 +65,12 @@ class ExecutionReconciler:
         most_tasks: int = 1_000,
         *,
         patience: Patience = Patience(),  # noqa: B008 (it cannot be changed)
+        launches_at_once: int = MOST_AT_ONCE,
     ) -> None:
         self._jobs = jobs
         self._reports = reports
         self._patience = patience
+        self._launches_at_once = launches_at_once
         self._room = Room(most_tasks)
         self._counted = False
         #: Other uids that the runtime holds attempts for, by the key of their Job.
@@ -114,13 +117,12 @@ class ExecutionReconciler:
         self._told.pop(key, None)
         return False
 
-    def reported(self, report: TaskReport) -> Iterable[Key]:
-        """Wake the Job that the report names."""
-        key = Key("Job", report.namespace, report.job)
-        job = self._jobs.get(key)
-        if job is None or job.metadata.uid != report.job_uid:
-            self._strays.setdefault(key, {})[report.job_uid] = None
-        return (key,)
+    def reported(self, job: Key, uid: str) -> Iterable[Key]:
+        """Wake the Job whose attempts were told of."""
+        held = self._jobs.get(job)
+        if held is None or held.metadata.uid != uid:
+            self._strays.setdefault(job, {})[uid] = None
+        return (job,)
 
     def look(self, key: Key, now: datetime) -> Decision:
         """Decide about a Job, or about what is left of one."""
@@ -157,6 +159,7 @@ class ExecutionReconciler:
             strays=self._strays_of(key, job) if key in self._strays else (),
             told=self._told.get(key, {}),
             patience=self._patience.of(self._room.used),
+            launches_at_once=self._launches_at_once,
         )
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:

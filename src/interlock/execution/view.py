@@ -32,3 +32,6 @@ class ExecutionView(Struct, frozen=True, kw_only=True):
     #: News that a task runs is worth a write of its own only once it is this old: most tasks
     #: that end soon then need one write, not two.
     patience: timedelta = timedelta()
+    #: How many attempts one decision hands to the runtime; the others follow in the next ones.
+    #: Until a decision is carried out nothing else is done about its Job, not even a stop.
+    launches_at_once: int = 1_000

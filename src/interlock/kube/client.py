@@ -36,7 +36,7 @@ MERGE_PATCH = "application/merge-patch+json"
 #: How we are named in the server's logs and in managed fields.
 AGENT = "interlock"
 #: So many requests about one kind are under way at a time.
-AT_ONCE = 32
+AT_ONCE = 8
 #: A server that asks for a longer pause is asked again after this all the same.
 LONGEST_PAUSE_S = 10.0
 #: How much of a stream is read ahead.
@@ -153,7 +153,8 @@ class Client:
         self._credentials = Credentials(config, clock)
         self._session: aiohttp.ClientSession | None = None
         self._sockets = Sockets()
-        self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(
+        #: By kind, and apart from the others what ends something: a stop waits for no start.
+        self._places: defaultdict[tuple[str, bool], asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(at_once)
         )
         #: How many answers there were, by kind, method and HTTP status; 0 when there was none.
@@ -184,7 +185,7 @@ class Client:
             InterlockError: What the server refused, or that it does not answer.
         """
         patience = self._patience(call.key.kind)
-        async with self._places[call.key.kind]:
+        async with self._places[call.key.kind, call.method == "DELETE"]:
             return await self._persist(patience, lambda: self._ask(call, patience))
 
     async def stream(self, call: Call, *, silent_s: float) -> Stream:
@@ -194,7 +195,7 @@ class Client:
             InterlockError: As with `send`.
         """
         patience = self._patience(call.key.kind)
-        async with self._places[call.key.kind]:
+        async with self._places[call.key.kind, call.method == "DELETE"]:
             return await self._persist(patience, lambda: self._begin(call, patience, silent_s))
 
     async def _persist(self, patience: Patience, attempt: Callable[[], Awaitable[T]]) -> T:

@@ -185,7 +185,7 @@ def _client(settings: ControllerSettings, clock: Clock) -> Client:
     try:
         config = load_config(settings.kubeconfig, settings.context)
         # A renewal has time for two attempts, one of which may find a connection that is dead.
-        lease = Patience(timeout_s=lease_times(settings).renew_by_s * 0.4, attempts=1)
+        lease = Patience(timeout_s=lease_times(settings).renew_by_s * 0.5, attempts=1)
         return Client(config, clock, Random(), patience=partial(usual_patience, lease=lease))
     except KubeConfigError as error:
         # A parser's complaint goes over several lines; a log takes one.

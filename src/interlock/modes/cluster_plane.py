@@ -40,6 +40,8 @@ from interlock.resources.modes import Mode
 
 #: A write to an API server costs as much as the start of a process elsewhere.
 _PATIENCE = Patience(timedelta(milliseconds=200), timedelta(seconds=10))
+#: Each launch is two of them: a Job is listened to again after so many.
+_LAUNCHES_AT_ONCE = 100
 
 
 def lease_times(settings: ControllerSettings) -> LeaseTimes:
@@ -92,6 +94,7 @@ class ClusterPlane:
             observers=(self.roster.observe, self._events.observe),
             most_tasks=settings.most_tasks,
             patience=_PATIENCE,
+            launches_at_once=_LAUNCHES_AT_ONCE,
             collects=False,
             mode=Mode.CLUSTER,
         )

@@ -56,6 +56,8 @@ _START = (
 class ProcessRuntime:
     """Implements `control.runtime.Runtime` by asking the keeper of a data directory."""
 
+    groups_orders = True
+
     def __init__(self, data_dir: Path, hello: Hello) -> None:
         self._data_dir = data_dir
         self._hello = hello

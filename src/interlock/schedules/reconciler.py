@@ -14,7 +14,6 @@ from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key
-from interlock.resources.tasks import TaskReport
 from interlock.schedules.configs.reconciler import ConfigSide
 from interlock.schedules.controlled.reconciler import ControlledSide
 
@@ -52,7 +51,7 @@ class SchedulesReconciler:
         """Wake those whom a change of a Job, a Calendar or themselves concerns."""
         return (key for side in self._sides.values() for key in side.wakes(change))
 
-    def reported(self, report: TaskReport) -> Iterable[Key]:  # noqa: ARG002 (a contract's name)
+    def reported(self, job: Key, uid: str) -> Iterable[Key]:  # noqa: ARG002 (a contract's names)
         """What runs is no concern of this room: it sees the Jobs."""
         return ()
 

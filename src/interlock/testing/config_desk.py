@@ -71,6 +71,8 @@ class HandClock:
 class NoRuntime:
     """A runtime that nobody may ask: schedules start nothing."""
 
+    groups_orders = True
+
     async def launch(self, orders: Sequence[TaskOrder]) -> None:
         """Nothing is launched."""
         raise AssertionError(orders)

@@ -155,6 +155,8 @@ async def _next(batches: AsyncIterator[Sequence[Event]]) -> Sequence[Event]:
 class NotedRuntime:
     """A runtime that notes what it is asked, and says what the test tells it to."""
 
+    groups_orders = True
+
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...]]] = []
         self.known: list[TaskReport] = []
@@ -204,8 +206,8 @@ class Script:
         resource = change.after or change.before
         return (resource.key,) if isinstance(resource, Job) else ()
 
-    def reported(self, report: TaskReport) -> Iterable[Key]:
-        return (Key("Job", report.namespace, report.job),)
+    def reported(self, job: Key, uid: str) -> Iterable[Key]:
+        return (job,)
 
     def look(self, key: Key, now: datetime) -> Decision:
         self.looks.append(key)

@@ -10,7 +10,7 @@ import pytest
 from control_world import World
 from msgspec.structs import replace
 
-from interlock.control.applier import Applied
+from interlock.control.applier import Applied, Applier
 from interlock.control.forgetting import ENOUGH, LATER_S
 from interlock.control.runtime import RuntimeUnavailableError, TaskStop
 from interlock.resources.actions import (
@@ -203,6 +203,21 @@ def test_consecutive_orders_to_the_runtime_are_one_call() -> None:
     ]
     assert [each.index for each in done.launched] == [0, 1]
     assert done.writes == 0
+
+
+@pytest.mark.parametrize(("groups", "calls"), [(True, 1), (False, 2)])
+def test_orders_of_several_jobs_are_joined_where_that_is_cheaper(groups: bool, calls: int) -> None:
+    """Where it is not, no Job waits until another's tasks are launched."""
+    world = World()
+    world.runtime.groups_orders = groups
+    applier = Applier(world.store, world.runtime, world.clock, world.gate)
+
+    async def work() -> None:
+        decisions = (Decision((launch(number),)) for number in range(2))
+        await asyncio.gather(*map(applier.apply, decisions))
+
+    world.run(work())
+    assert len(world.runtime.calls) == calls
 
 
 def test_what_may_be_forgotten_waits_for_company() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,6 +10,7 @@ from datetime import timedelta
 import pytest
 from control_world import Script, World, admitting, cached, is_admitted, stored
 
+from interlock.control.loop import REVISITED
 from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision, DeleteResource
 from interlock.resources.job import Job
@@ -131,7 +133,7 @@ def test_who_asks_is_told_of_every_change_once_trouble_included() -> None:
         await world.inform(loop)
         await world.create_job()
         await world.passes(1)
-        loop.revisit()
+        await loop.revisit()
         await world.passes(1)
         assert told == ["sound", "trouble"]
 
@@ -180,5 +182,36 @@ def test_stopping_finishes_what_is_under_way_and_begins_nothing() -> None:
         assert not is_admitted(await stored(world, "late"))
         assert loop.is_idle
         assert job.version
+
+    world.run(check())
+
+
+def test_everything_is_told_of_in_parts_and_what_changes_meanwhile_after_that() -> None:
+    world = World()
+    told: list[tuple[str, bool]] = []
+
+    class Listens(Script):
+        def wakes(self, change: Change) -> Sequence[Key]:
+            told.append(((change.after or change.before).metadata.name, change.before is None))  # type: ignore[union-attr]
+            return ()
+
+    loop = world.loop(Listens(lambda _: Decision()))
+
+    async def check() -> None:
+        jobs = [await world.create_job(f"job-{number}") for number in range(2 * REVISITED + 1)]
+        for job in jobs:
+            world.caches["Job"].note(job)
+        telling = asyncio.ensure_future(loop.revisit())
+        await asyncio.sleep(0)
+        assert len(told) == REVISITED
+        # One that was not told of yet goes, and so does one that was.
+        for job in (jobs[0], jobs[-1]):
+            world.caches["Job"].drop(job.key, job.version + 1)
+            loop.changed([Change(job, None)])
+        assert len(told) == REVISITED
+        await telling
+        names = [job.metadata.name for job in jobs]
+        assert told[: 2 * REVISITED] == [(name, True) for name in names[:-1]]
+        assert told[2 * REVISITED :] == [(names[0], False), (names[-1], False)]
 
     world.run(check())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from control_world import Script, World, cached, stored
+from control_world import ADMITTED, Script, World, cached, stored
+from msgspec.structs import replace
 
 from interlock.resources.actions import Decision, ForgetTask, LaunchTask
 from interlock.resources.errors import FencedError, UnavailableError
@@ -71,7 +72,10 @@ def test_after_the_runtime_was_away_it_is_read_again_and_jobs_are_looked_at() ->
         await world.inform_and_report(loop)
         world.runtime.failure = UnavailableError("keeper restarts")
         for number in range(10):
-            await world.create_job(f"job-{number}")
+            job = await world.create_job(f"job-{number}")
+            await world.store.update_status(
+                replace(job, status=replace(job.status, admission=ADMITTED))
+            )
         await world.passes(100)
         assert not world.reports.complete
         world.runtime.failure = None

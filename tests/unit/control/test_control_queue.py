@@ -152,6 +152,23 @@ def test_a_moment_wakes_and_a_later_decision_replaces_it() -> None:
     world.run(check())
 
 
+def test_whoever_is_not_done_yet_comes_again_after_those_who_wait() -> None:
+    """A moment that has come before the decision was made is no reason to go first."""
+    world = World()
+
+    async def check() -> None:
+        queue = world.queue
+        queue.wake(A)
+        queue.take()
+        queue.wake(B)
+        queue.done(A, T0)
+        assert taken(queue) == [B, A]
+        await world.passes(60)
+        assert taken(queue) == []
+
+    world.run(check())
+
+
 def test_deciding_without_a_moment_cancels_the_earlier_one() -> None:
     world = World()
 

@@ -74,7 +74,8 @@ class Desk:
 
     def tell(self, report: TaskReport) -> list[Key]:
         self.reports.put(report)
-        return list(self.reconciler.reported(report))
+        job = Key("Job", report.namespace, report.job)
+        return list(self.reconciler.reported(job, report.job_uid))
 
     def look(self, name: str, seconds: float = 0) -> Decision:
         return self.reconciler.look(Key("Job", "default", name), at(seconds))

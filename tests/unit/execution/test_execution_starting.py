@@ -35,6 +35,7 @@ from interlock.resources.tasks import (
     JobResult,
     ReportState,
     RetryWait,
+    TaskReport,
     TaskResult,
     TaskState,
 )
@@ -326,6 +327,32 @@ def test_a_status_is_bounded_whatever_the_number_of_tasks() -> None:
     job = carried_out(job, look(job, *done, now=at(61), room=5_000))
     assert str(job.status.execution.succeeded) == "0-999"
     assert job.status.execution.active[0].index == MOST_AT_ONCE
+
+
+def test_many_tasks_are_launched_in_portions_with_a_look_in_between() -> None:
+    """All are recorded at once; a stop is heard of between two portions."""
+    job = an_admitted_job(parallelism=Parallelism(count=5))
+    known: list[TaskReport] = []
+    portions = []
+    for _ in range(4):
+        decision = look(job, *known, launches_at_once=2)
+        ordered = [each.task for each in decision.actions if isinstance(each, LaunchTask)]
+        portions.append([order.index for order in ordered])
+        assert (decision.wake_at == T0) is (len(ordered) == 2)
+        job = carried_out(job, decision)
+        assert len(job.status.execution.active) == 5
+        known += [a_report(ReportState.ACCEPTED, index=order.index) for order in ordered]
+
+    assert portions == [[0, 1], [2, 3], [4], []]
+
+
+def test_no_more_is_launched_once_a_job_is_killed_between_two_portions() -> None:
+    job = an_admitted_job(parallelism=Parallelism(count=5))
+    job = carried_out(job, look(job, launches_at_once=2))
+    known = [a_report(ReportState.ACCEPTED, index=index) for index in range(2)]
+    killed = replace(job, spec=replace(job.spec, kill_at=T0))
+
+    assert set(kinds(look(killed, *known, launches_at_once=2))) == {"RecordExecution", "StopTask"}
 
 
 def test_a_suspended_job_starts_nothing_new_and_goes_on_with_what_runs() -> None:

@@ -21,6 +21,8 @@ logger = logging.getLogger("interlock.kube.pods")
 Place = tuple[str, str]
 #: So many objects that went are remembered; answers are not older than that.
 _REMEMBERED = 10_000
+#: So many of a list are taken in one turn of the event loop.
+_PART = 500
 
 
 class Seen(NamedTuple, Generic[T]):
@@ -154,21 +156,26 @@ class Mirror(Generic[T]):
                 return  # Somebody else did it meanwhile.
             self._begun += 1
             listed = await self.objects.list(SELECTOR)
-            self._take_list(listed)
+            await self._take_list(listed)
             self._finished = self._begun
             if self._version is None:
                 self._version = listed.version
 
-    def _take_list(self, listed: Listed[T]) -> None:
-        changes: list[Seen[T]] = []
-        for thing in listed.items:
-            changes += self._put(thing)
+    async def _take_list(self, listed: Listed[T]) -> None:
+        """Know what was listed, a part at a time: others are to get their turn."""
+        for at in range(0, len(listed.items), _PART):
+            if at:
+                await asyncio.sleep(0)
+            part = listed.items[at : at + _PART]
+            self._tell([seen for thing in part for seen in self._put(thing)])
         there = {thing.place for thing in listed.items}
-        for held in tuple(self._held.values()):
-            # What is newer than the list was made or changed after it was read.
-            if held.place not in there and held.version <= listed.version:
-                changes += self._drop(held.place, None)
-        self._tell(changes)
+        # What is newer than the list was made or changed after it was read.
+        gone = [
+            held
+            for held in self._held.values()
+            if held.place not in there and held.version <= listed.version
+        ]
+        self._tell([seen for held in gone for seen in self._drop(held.place, None)])
 
     # Holding
 

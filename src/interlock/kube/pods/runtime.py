@@ -11,6 +11,7 @@ from interlock.control.runtime import Listener, TaskStop
 from interlock.kube.pods import batch_reporting, manifest, reporting
 from interlock.kube.pods.batch import BatchJobs
 from interlock.kube.pods.errands import Errands
+from interlock.kube.pods.first_look import FirstLook
 from interlock.kube.pods.launching import Launching
 from interlock.kube.pods.mirror import Mirror, Seen
 from interlock.kube.pods.objects import Objects
@@ -31,6 +32,8 @@ class PodRuntime:
     What it tells is what the mirrors hold, which are kept up by whoever made them. Beyond that it
     remembers only what no object says: attempts that were refused, and objects that vanished.
     """
+
+    groups_orders = False
 
     def __init__(
         self,
@@ -96,10 +99,8 @@ class PodRuntime:
             pods.subscribe(self._pods_changed),
             jobs.subscribe(self._jobs_changed),
         )
-        for pod in pods:
-            self._look_at_pod(pod)
-        for job in jobs:
-            self._look_at_job(job)
+        self._first_pods = FirstLook(pods, self._look_at_pod)
+        self._first_jobs = FirstLook(jobs, self._look_at_job)
 
     # Orders
 
@@ -109,6 +110,7 @@ class PodRuntime:
         Everything is created before anything is armed, so that an object which waits is the
         usual sight after a crash, and found again by its name.
         """
+        await self._look_at_all()
         wanted = {order.id: order for order in orders if not self._is_settled(order.id)}
         waiting_pods: list[Pod] = []
         waiting_jobs: list[BatchJob] = []
@@ -132,17 +134,20 @@ class PodRuntime:
 
     async def stop(self, stops: Sequence[TaskStop]) -> None:
         """Have the objects of attempts go, or never come to be."""
+        await self._look_at_all()
         errors = await for_each(stops, self._stop)
         self._flush()
         self._raise(errors)
 
     async def forget(self, tasks: Sequence[TaskId]) -> None:
         """Let go of the objects of attempts that are over; they stay as long as their Job."""
+        await self._look_at_all()
         over = [task for task in tasks if self._is_over(task)]
         self._raise(await for_each(over, self._forget))
 
     async def reports(self) -> Sequence[TaskReport]:
         """Everything the cluster knows, from a list that is newer than this leadership."""
+        await self._look_at_all()
         await asyncio.gather(
             self._pods.listed_after(self._pods_mark), self._jobs.listed_after(self._jobs_mark)
         )
@@ -221,8 +226,15 @@ class PodRuntime:
 
     # Seeing
 
+    async def _look_at_all(self) -> None:
+        """Look at what there was when this leadership began, before anything rests on it."""
+        await self._first_pods.finish()
+        await self._first_jobs.finish()
+
     def _pods_changed(self, changes: Sequence[Seen[Pod]]) -> None:
         for before, after, last in changes:
+            if before is not None:
+                self._first_pods.before_change(before)
             if before is not None and (after is None or not _same(before, after)):
                 self._pod_vanished(last or before, seen=last is not None)
             if after is not None:
@@ -231,6 +243,8 @@ class PodRuntime:
 
     def _jobs_changed(self, changes: Sequence[Seen[BatchJob]]) -> None:
         for before, after, last in changes:
+            if before is not None:
+                self._first_jobs.before_change(before)
             if before is not None and (after is None or not _same(before, after)):
                 self._job_vanished(last or before)
             if after is not None:

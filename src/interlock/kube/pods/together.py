@@ -10,8 +10,9 @@ from interlock.resources.errors import FencedError, InterlockError, UnavailableE
 
 Item = TypeVar("Item")
 
-#: So many orders are carried out at once; the client has a limit of its own.
-AT_ONCE = 64
+#: So many orders of one Job are carried out at once. The client has a limit of its own for all: a
+#: Job with one task waits behind no more than this of each that has thousands.
+AT_ONCE = 16
 
 
 async def for_each(

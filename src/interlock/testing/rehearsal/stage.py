@@ -107,6 +107,8 @@ class Stage(Machine):
 class StageRuntime:
     """The stage as one control plane sees it: every call is carried out at once."""
 
+    groups_orders = True
+
     def __init__(self, stage: Stage, loop: SimLoop, process: SimProcess) -> None:
         self._stage = stage
         self._loop = loop

@@ -364,6 +364,8 @@ def _merged(events: Sequence[Event]) -> Sequence[Event]:
 class FaultyRuntime:
     """The machine as one leader of one term sees it."""
 
+    groups_orders = True
+
     def __init__(self, machine: Machine, wire: Wire, loop: SimLoop, term: int) -> None:
         self._machine = machine
         self._wire = wire

@@ -118,6 +118,7 @@ class Plane:
             connect=self.connect,
             election=election,
             most_tasks=world.most_tasks,
+            launches_at_once=world.launches_at_once,
             collects=world.mode is Mode.EMBEDDED,
             mode=world.mode,
         )
@@ -172,6 +173,7 @@ class World:
         self.rates = draw_rates(drawn)
         self.script = write_script(drawn)
         self.most_tasks = drawn.choice((2, 1000, 1000))
+        self.launches_at_once = Random(f"{seed}:launches").choice((1, 2, 1000))
         if rates is not None:
             self.rates = rates
         if script is not None:
