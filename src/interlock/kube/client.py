@@ -1,8 +1,9 @@
 """Requests to an API server: sent once, tried again when that is safe, refused in our words.
 
-There is no fixed rate. The server says when it is busy and for how long to wait, and a request
-that waits keeps its place among the few that its kind may have under way, so a busy server gets
-fewer requests by itself, and a storm about one kind leaves the others their turn.
+There is no fixed rate. Each kind may have a few requests under way, more while the server answers
+quickly. The server also says when it is busy and for how long to wait, and a request that waits
+keeps its place. So a busy server gets fewer requests by itself, and a storm about one kind leaves
+the others their turn.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -21,6 +23,7 @@ from interlock.control.clock import Clock, pause
 from interlock.kube.config import ClusterConfig
 from interlock.kube.credentials import Credentials
 from interlock.kube.errors import DistrustedError, error_of, read_status
+from interlock.kube.places import Places
 from interlock.kube.sending import Guard, fence_of, guarded
 from interlock.kube.sockets import Sockets
 from interlock.resources.errors import InterlockError, UnavailableError
@@ -35,8 +38,6 @@ JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 #: How we are named in the server's logs and in managed fields.
 AGENT = "interlock"
-#: So many requests about one kind are under way at a time.
-AT_ONCE = 8
 #: A server that asks for a longer pause is asked again after this all the same.
 LONGEST_PAUSE_S = 10.0
 #: How much of a stream is read ahead.
@@ -143,7 +144,7 @@ class Client:
         clock: Clock,
         luck: Random,
         *,
-        at_once: int = AT_ONCE,
+        at_once: int | None = None,
         patience: Callable[[str], Patience] = usual_patience,
     ) -> None:
         self.config = config
@@ -154,8 +155,8 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
         self._sockets = Sockets()
         #: By kind, and apart from the others what ends something: a stop waits for no start.
-        self._places: defaultdict[tuple[str, bool], asyncio.Semaphore] = defaultdict(
-            lambda: asyncio.Semaphore(at_once)
+        self._places: defaultdict[tuple[str, bool], Places] = defaultdict(
+            lambda: Places(clock) if at_once is None else Places(clock, at_once, at_once)
         )
         #: How many answers there were, by kind, method and HTTP status; 0 when there was none.
         self.answers: Counter[tuple[str, str, int]] = Counter()
@@ -185,7 +186,7 @@ class Client:
             InterlockError: What the server refused, or that it does not answer.
         """
         patience = self._patience(call.key.kind)
-        async with self._places[call.key.kind, call.method == "DELETE"]:
+        async with self._place(call):
             return await self._persist(patience, lambda: self._ask(call, patience))
 
     async def stream(self, call: Call, *, silent_s: float) -> Stream:
@@ -195,8 +196,13 @@ class Client:
             InterlockError: As with `send`.
         """
         patience = self._patience(call.key.kind)
-        async with self._places[call.key.kind, call.method == "DELETE"]:
+        async with self._place(call):
             return await self._persist(patience, lambda: self._begin(call, patience, silent_s))
+
+    def _place(self, call: Call) -> AbstractAsyncContextManager[None]:
+        places = self._places[call.key.kind, call.method == "DELETE"]
+        # How long a list takes says how much there is, not how busy the server is.
+        return places.place(counts=not call.is_read)
 
     async def _persist(self, patience: Patience, attempt: Callable[[], Awaitable[T]]) -> T:
         failures = 0
