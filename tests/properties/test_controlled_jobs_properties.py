@@ -430,9 +430,11 @@ def test_a_decision_depends_on_the_view_and_the_moment_alone(
     controlled = world.plane.controlled.get(world.controlled.key)
     assert controlled is not None
     assert controlled.metadata.name == NAME
-    view = world.plane.side._view(controlled)
     now: datetime = world.now + timedelta(seconds=seconds)
+    view = world.plane.side._view(controlled, now)
     other = replace(view, timetable=timetable_of(controlled, {}))
 
     assert decide_controlled(view, now) == decide_controlled(view, now)
     assert decide_controlled(other, now) == decide_controlled(view, now)
+    # Nor does it matter what is remembered of Jobs that are over.
+    assert decide_controlled(replace(view, over={}), now) == decide_controlled(view, now)

@@ -16,6 +16,8 @@ from interlock.resources.metadata import Resource
 
 #: The kinds that tell of trouble.
 Troubled = Job | JobConfig | ControlledJob
+#: The same, in the form in which it is quickest to ask for.
+_TROUBLED = (Job, JobConfig, ControlledJob)
 
 #: A message is cut here: it may quote anything.
 _LONGEST = 1000
@@ -28,7 +30,7 @@ def trouble_after(
 
     The trouble of another room stays: two rooms that fail must not take turns overwriting.
     """
-    if not isinstance(seen, Troubled):
+    if not isinstance(seen, _TROUBLED):
         return None
     held = seen.status.trouble
     message = f"{type(error).__name__}: {error}"[:_LONGEST]
@@ -40,7 +42,7 @@ def trouble_after(
 
 def trouble_to_clear(item: Item, seen: Resource | None) -> Troubled | None:
     """What has its trouble over, now that the same room has looked and found nothing to do."""
-    if not isinstance(seen, Troubled):
+    if not isinstance(seen, _TROUBLED):
         return None
     held = seen.status.trouble
     return seen if held is not None and held.room == item.room else None
@@ -49,7 +51,7 @@ def trouble_to_clear(item: Item, seen: Resource | None) -> Troubled | None:
 def is_trouble_only(change: Change) -> bool:
     """Whether nothing but the trouble changed: woken by that, a failure would feed itself."""
     before, after = change.before, change.after
-    if not isinstance(before, Troubled) or not isinstance(after, Troubled):
+    if not isinstance(before, _TROUBLED) or not isinstance(after, _TROUBLED):
         return False
     if before.status.trouble == after.status.trouble:
         return False

@@ -103,7 +103,7 @@ class Watcher(AsyncIterator[Sequence[Event]]):
             return
         self._wake()
 
-    def offer_changes(self, changes: Sequence[Change], upto: int) -> None:
+    def offer_changes(self, changes: Sequence[Change]) -> None:
         """Put in line what the watcher would see of the changes."""
         matcher = self.matcher
         if matcher is None:
@@ -111,7 +111,6 @@ class Watcher(AsyncIterator[Sequence[Event]]):
         else:
             seen = (seen_through(matcher, change) for change in changes)
             self.offer(event for event in seen if event is not None)
-        self.bookmark_after(BOOKMARK_EVERY, upto)
 
     def bookmark_after(self, versions: int, upto: int) -> None:
         """Tell how far the store is when nothing was told for so many versions."""
@@ -144,6 +143,8 @@ class Hub:
         self._slack = min(SLACK, max(1, remembered // 4))
         self._changes: list[Change] = []
         self._watchers: dict[str, dict[Watcher, None]] = {}
+        #: Nobody needs a bookmark before this version.
+        self._bookmark_at = version
 
     def publish(self, changes: Sequence[Change]) -> Sequence[Change]:
         """Remember changes and tell everyone; returns the changes that were forgotten for them."""
@@ -159,9 +160,19 @@ class Hub:
         of_kind: dict[str, list[Change]] = {}
         for change in changes:
             of_kind.setdefault(change.key.kind, []).append(change)
-        for kind, watchers in self._watchers.items():
-            for watcher in watchers:
-                watcher.offer_changes(of_kind.get(kind, ()), self.version)
+        for kind, changed in of_kind.items():
+            for watcher in self._watchers.get(kind, ()):
+                watcher.offer_changes(changed)
+        if self.version >= self._bookmark_at:
+            self._send_bookmarks()
+
+    def _send_bookmarks(self) -> None:
+        """Tell those who saw nothing for long how far the store is, and find out who is next."""
+        everybody = [watcher for watchers in self._watchers.values() for watcher in watchers]
+        for watcher in everybody:
+            watcher.bookmark_after(BOOKMARK_EVERY, self.version)
+        earliest = min((watcher.seen for watcher in everybody), default=self.version)
+        self._bookmark_at = earliest + BOOKMARK_EVERY
 
     def _forget(self, count: int) -> Sequence[Change]:
         forgotten = self._changes[:count]
@@ -189,8 +200,9 @@ class Hub:
         start = bisect_right(self._changes, since, key=_VERSION)
         missed = [change for change in self._changes[start:] if change.key.kind == kind]
         if missed:
-            watcher.offer_changes(missed, self.version)
+            watcher.offer_changes(missed)
         self._watchers.setdefault(kind, {})[watcher] = None
+        self._bookmark_at = min(self._bookmark_at, since + BOOKMARK_EVERY)
         return watcher
 
     def leave(self, watcher: Watcher) -> None:

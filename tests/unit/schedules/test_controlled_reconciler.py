@@ -94,18 +94,18 @@ def test_defect_25_only_jobs_of_this_very_object_are_seen() -> None:
         a_job("friend").metadata, owner_references=(friend,)))  # fmt: skip
     side = a_side(W, mine, elder, befriended)
 
-    view = side._view(W)
+    view = side._view(W, NOON)
 
     assert [job.metadata.name for job in view.jobs] == [mine.metadata.name]
 
 
 def test_a_plan_is_read_once_for_each_version_of_it() -> None:
     side = a_side(W)
-    first = side._view(W).timetable
+    first = side._view(W, NOON).timetable
 
-    assert side._view(W).timetable is first
+    assert side._view(W, NOON).timetable is first
     changed = replace(W, metadata=replace(W.metadata, generation=2))
-    assert side._view(changed).timetable is not first
+    assert side._view(changed, NOON).timetable is not first
 
 
 def test_a_name_that_somebody_has_is_not_tried() -> None:

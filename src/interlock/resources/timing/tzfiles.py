@@ -11,13 +11,15 @@ import re
 import struct
 from datetime import date
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 import tzdata
 
 from interlock.resources.timing.months import DAY, FIRST_YEAR, LAST_YEAR, day_of
 
+#: The package is a folder of files; `importlib.resources` takes longer to load than to read one.
+_FOLDER = Path(tzdata.__file__).parent
 #: Before this moment nothing is looked for: early enough for every wall clock to show 1969.
 BEGIN = -2 * DAY
 
@@ -37,12 +39,12 @@ def edition() -> str:
 
 def zone_names() -> tuple[str, ...]:
     """The names of all zones, old names included."""
-    return tuple((files("tzdata") / "zones").read_text("utf-8").split())
+    return tuple((_FOLDER / "zones").read_text("utf-8").split())
 
 
 def changes_of(name: str) -> tuple[Change, ...]:
     """The changes of a known zone from 1970 to 2099; the first one holds from the beginning."""
-    data = files("tzdata").joinpath("zoneinfo", *name.split("/")).read_bytes()
+    data = _FOLDER.joinpath("zoneinfo", *name.split("/")).read_bytes()
     listed, first_offset, rule = _read(data)
     changes = [Change(BEGIN, first_offset)]
     for change in [*listed, *_by_rule(rule, listed[-1].at if listed else BEGIN)]:

@@ -31,6 +31,7 @@ from interlock.schedules.controlled.plan import (
     schedule_hash,
     timetable_of,
 )
+from interlock.schedules.controlled.runs import Run, run_of
 from interlock.schedules.controlled.view import ControlledView
 
 #: How often a name is changed that somebody else has.
@@ -65,6 +66,8 @@ class ControlledSide:
         self._told: dict[Key, ControlledJobStatus] = {}
         #: Jobs that went before it was written down what became of them, by their owner.
         self._gone: dict[Key, dict[str, Job]] = {}
+        #: What Jobs are that are over, by their owner and uid.
+        self._over: dict[Key, dict[str, Run]] = {}
 
     def wakes(self, change: Change) -> Iterable[Key]:
         """Wake whom a change of a Job, a Calendar or of itself concerns."""
@@ -86,7 +89,7 @@ class ControlledSide:
         if controlled is None:
             self._forget(key)
             return Decision()
-        view = self._view(controlled)
+        view = self._view(controlled, now)
         for _ in range(_NAMES_TRIED):
             decision = decide_controlled(view, now)
             taken = {job.metadata.name for job in _made(decision) if self._is_taken(job.key)}
@@ -165,16 +168,19 @@ class ControlledSide:
     def _forget(self, key: Key) -> None:
         self._readings.pop(key, None)
         self._gone.pop(key, None)
+        self._over.pop(key, None)
         self._told.pop(key, None)
 
     # How it looks
 
-    def _view(self, controlled: ControlledJob) -> ControlledView:
+    def _view(self, controlled: ControlledJob, now: datetime) -> ControlledView:
         uid = controlled.metadata.uid
         reading = self._read(controlled)
+        jobs = tuple(job for job in self._jobs.by("owner", uid) if _is_managed_by(job, uid))
         return ControlledView(
             controlled=controlled,
-            jobs=tuple(job for job in self._jobs.by("owner", uid) if _is_managed_by(job, uid)),
+            jobs=jobs,
+            over=self._over_of(controlled, jobs, now),
             template_hash=reading.template_hash,
             schedule_hash=reading.schedule_hash,
             timetable=reading.timetable,
@@ -183,6 +189,19 @@ class ControlledSide:
             gone=tuple(self._gone.get(controlled.key, {}).values()),
             heard_to=self._jobs.version,
         )
+
+    def _over_of(
+        self, controlled: ControlledJob, jobs: tuple[Job, ...], now: datetime
+    ) -> dict[str, Run]:
+        """What Jobs are that are over, as they were seen before."""
+        known, over = self._over.get(controlled.key, {}), {}
+        for job in jobs:
+            if has_ended(job):
+                run = known.get(job.metadata.uid)
+                is_same = run is not None and run.job is job
+                over[job.metadata.uid] = run if run and is_same else run_of(job, controlled, now)
+        self._over[controlled.key] = over
+        return over
 
     def _read(self, controlled: ControlledJob) -> _Reading:
         metadata, names = controlled.metadata, calendars_named(controlled.spec)

@@ -28,8 +28,7 @@ def records_after(
     if situation.standing is None:
         return status.window, status.past_windows
     current = situation.record
-    before = (each for each in situation.records if not situation.is_of_window(each))
-    others = [_closed(each, situation) for each in before]
+    others = [_closed(each, situation) for each in situation.other_records]
     if is_same_plan:
         others += _missed(situation)
     others.sort(key=lambda each: each.start, reverse=True)
@@ -103,12 +102,12 @@ _FINAL = frozenset({*_ENDS.values(), WindowOutcome.REMOVED_BY_USER, WindowOutcom
 
 def _missed(situation: Situation) -> list[WindowRecord]:
     """Windows that nobody looked at while they were open, newest first."""
-    known = {record.start for record in situation.records}
     timetable, since = situation.view.timetable, situation.controlled.status.books.accounted_to
     if timetable is None or since is None:
         return []
     if situation.last_stop is None or situation.last_stop <= since:
         return []  # Nothing closed since the last look, so nothing was missed.
+    known = {each.start for each in (*situation.open_records, *situation.other_records)}
     window = situation.window
     at = window.start if window is not None else situation.now
     missed: list[WindowRecord] = []

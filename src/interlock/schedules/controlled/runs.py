@@ -56,6 +56,8 @@ class Run(Struct, frozen=True, kw_only=True):
     """A Job, as its ControlledJob sees it."""
 
     job: Job
+    name: str
+    uid: str
     #: The moment it was made for; None if it does not say.
     nominal: datetime | None
     #: Its number; -1 if it has none.
@@ -63,23 +65,12 @@ class Run(Struct, frozen=True, kw_only=True):
     template_hash: str
     is_manual: bool
     fate: Fate
+    #: Whether nothing of it runs or will run.
+    is_over: bool
     #: Whether it is in the books, or needs not be.
     in_books: bool
-
-    @property
-    def name(self) -> str:
-        """The Job's name."""
-        return self.job.metadata.name
-
-    @property
-    def uid(self) -> str:
-        """The Job's identity."""
-        return self.job.metadata.uid
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing of it runs or will run."""
-        return has_ended(self.job)
+    #: Which of two is newer: by number; one that a person made without a number is newest.
+    rank: Rank
 
     @property
     def is_admitted(self) -> bool:
@@ -117,12 +108,6 @@ class Run(Struct, frozen=True, kw_only=True):
         """The Job whose place it takes because the template changed."""
         return self.job.metadata.annotations.get(TAKES_OVER_ANNOTATION, "")
 
-    @property
-    def rank(self) -> Rank:
-        """Which of two is newer: by number; one that a person made without a number is newest."""
-        number = self.number if self.number >= 0 or not self.is_manual else 10**_LONGEST_NUMBER
-        return (number, self.job.metadata.creation_timestamp or _LONG_AGO, self.name)
-
     def is_expired(self, last_stop: datetime | None) -> bool:
         """Whether it was made for a time before the last stop."""
         return last_stop is not None and (self.nominal is None or self.nominal < last_stop)
@@ -133,20 +118,24 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 def run_of(job: Job, controlled: ControlledJob, now: datetime) -> Run:
-    """See a Job as a run."""
-    manual = is_manual(job)
-    uid = job.metadata.uid
+    """See a Job as a run. Of one that is over it matters neither who asks nor when."""
+    metadata, manual, is_over = job.metadata, is_manual(job), has_ended(job)
+    number = _number(metadata.annotations.get(RUN_ID_ANNOTATION, ""))
+    ranked = 10**_LONGEST_NUMBER if manual and number < 0 else number
     return Run(
         job=job,
+        name=metadata.name,
+        uid=metadata.uid,
         nominal=_manual_start(job) if manual else scheduled_at(job),
-        number=_number(job.metadata.annotations.get(RUN_ID_ANNOTATION, "")),
-        template_hash=job.metadata.annotations.get(TEMPLATE_HASH_ANNOTATION, ""),
+        number=number,
+        template_hash=metadata.annotations.get(TEMPLATE_HASH_ANNOTATION, ""),
         is_manual=manual,
         fate=fate_of(job, now),
-        # Of one that is over nobody asks.
-        in_books=has_ended(job)
+        is_over=is_over,
+        in_books=is_over
         or not is_of_schedule(job)
-        or any(each.uid == uid for each in controlled.status.books.expected),
+        or any(each.uid == metadata.uid for each in controlled.status.books.expected),
+        rank=(ranked, metadata.creation_timestamp or _LONG_AGO, metadata.name),
     )
 
 

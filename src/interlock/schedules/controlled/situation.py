@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import compress
 
 from msgspec import Struct
 
@@ -30,6 +31,19 @@ class Situation(Struct, frozen=True, kw_only=True):
     runs: tuple[Run, ...]
     #: The runs that are there, and those that were seen to go, as they were last, by their uid.
     known: dict[str, Run]
+    #: What is known of windows, newest first: of the one that is open, and of others.
+    open_records: tuple[WindowRecord, ...]
+    other_records: tuple[WindowRecord, ...]
+
+    @property
+    def record(self) -> WindowRecord | None:
+        """What is known of the window that is open; None if nothing is.
+
+        An edit may have made one window of several: then it is the newest that had a Job.
+        """
+        found = self.open_records
+        with_job = (each for each in found if each.job is not None)
+        return next(with_job, found[0] if found else None)
 
     @property
     def controlled(self) -> ControlledJob:
@@ -56,29 +70,6 @@ class Situation(Struct, frozen=True, kw_only=True):
         """The newest stop."""
         return self.standing.last_stop if self.standing is not None else None
 
-    @property
-    def record(self) -> WindowRecord | None:
-        """What is known of the window that is open; None if nothing is.
-
-        An edit may have made one window of several: then it is the newest that had a Job.
-        """
-        found = [each for each in self.records if self.is_of_window(each)]
-        with_job = (each for each in found if each.job is not None)
-        return next(with_job, found[0] if found else None)
-
-    @property
-    def records(self) -> tuple[WindowRecord, ...]:
-        """What is known of windows, newest first."""
-        status = self.controlled.status
-        return (*((status.window,) if status.window is not None else ()), *status.past_windows)
-
-    def is_of_window(self, record: WindowRecord) -> bool:
-        """Whether a record is about the window that is open."""
-        window = self.window
-        if window is None or record.start > self.now:
-            return False
-        return window.overlaps(record.start, record.stop)
-
     def is_stray(self, run: Run) -> bool:
         """Whether a Job was made from an old view: its number is taken, and it is in no books."""
         return run.is_unwritten and run.number <= self.controlled.status.last_run_id
@@ -98,8 +89,13 @@ def read_situation(view: ControlledView, now: datetime) -> Situation:
     spec = controlled.spec
     standing = view.timetable.state_at(now) if view.timetable is not None else None
     holds = of_action(spec.overrides, OverrideAction.HOLD)
-    runs = tuple(run_of(job, controlled, now) for job in view.jobs)
+    over = view.over
+    runs = tuple(over.get(job.metadata.uid) or run_of(job, controlled, now) for job in view.jobs)
     gone = tuple(run_of(job, controlled, now) for job in view.gone)
+    status = controlled.status
+    records = (*((status.window,) if status.window is not None else ()), *status.past_windows)
+    window = standing.window if standing is not None else None
+    is_open = [_is_of_window(record, window, now) for record in records]
     return Situation(
         view=view,
         now=now,
@@ -107,7 +103,16 @@ def read_situation(view: ControlledView, now: datetime) -> Situation:
         held=why_held(spec.suspend, hold_at(holds, now)),
         runs=runs,
         known={run.uid: run for run in (*gone, *runs)},
+        open_records=tuple(compress(records, is_open)),
+        other_records=tuple(record for record, of in zip(records, is_open, strict=True) if not of),
     )
+
+
+def _is_of_window(record: WindowRecord, window: Period | None, now: datetime) -> bool:
+    """Whether a record is about the window that is open."""
+    if window is None or record.start > now:
+        return False
+    return window.overlaps(record.start, record.stop)
 
 
 def fate_of_record(record: WindowRecord, situation: Situation) -> Fate | None:

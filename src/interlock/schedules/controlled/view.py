@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.schedules.controlled.plan import Timetable
+from interlock.schedules.controlled.runs import Run
 
 
 class ControlledView(Struct, frozen=True, kw_only=True):
@@ -15,6 +18,8 @@ class ControlledView(Struct, frozen=True, kw_only=True):
     controlled: ControlledJob
     #: All that name it as the owner that manages them, by its identity and not by its name.
     jobs: tuple[Job, ...] = ()
+    #: What those of them are that are over: nothing about them changes any more.
+    over: Mapping[str, Run] = {}
     #: What tells one template from another, and one plan.
     template_hash: str
     schedule_hash: str

@@ -83,6 +83,10 @@ def play(script: Script, hands: Callable[[Front], Hands]) -> Played:
     finally:
         world.close()
         if was_on:
+            # What is left counts as old at once: to go through all of it for the first time would
+            # take a good part of the time that the rehearsal took.
+            gc.freeze()
+            gc.unfreeze()
             gc.enable()
 
 

@@ -38,12 +38,19 @@ class SimClock:
         self._origin = origin
         #: How far this clock is ahead of the world's own time.
         self._ahead_us = 0
+        #: What was last told: it is asked for many times at one moment.
+        self._told_us = -1
+        self._told = origin
         self.waiting: dict[SimTimer, None] = {}
         self._jumps = Jumps()
 
     def now(self) -> datetime:
         """The wall clock of this process."""
-        return self._origin + timedelta(microseconds=self._loop.now_us + self._ahead_us)
+        now_us = self._loop.now_us + self._ahead_us
+        if now_us != self._told_us:
+            self._told_us = now_us
+            self._told = self._origin + timedelta(microseconds=now_us)
+        return self._told
 
     def monotonic(self) -> float:
         """Seconds since the world began."""
