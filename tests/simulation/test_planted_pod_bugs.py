@@ -103,11 +103,6 @@ LATE = (
     Lateness(late=0.5, latest_s=100.0),
 )
 SLOW = (
-    every(4.0, _come_and_go()),
-    FaultRates(watch_late=0.5, longest_stall=10.0),
-    Lateness(late=0.4, latest_s=60.0, slow_s=8.0),
-)
-SLOW = (
     every(3.0, _begin_and_stop()),
     FaultRates(watch_late=0.7, longest_stall=12.0),
     Lateness(slow_s=25.0),
