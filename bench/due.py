@@ -49,6 +49,8 @@ IDLE_S = 10.0
 class NoRuntime:
     """Runs nothing, because nothing asks for it."""
 
+    groups_orders = True
+
     async def launch(self, orders: Sequence[TaskOrder]) -> None:
         """Refuse."""
         raise NotImplementedError
