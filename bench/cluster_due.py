@@ -13,18 +13,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-from bench.kube_load import Load, load_on
+from bench.kube_load import Load, load_on, on_a_cluster
 from bench.table import show
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Cluster, find
-from interlock.testing.kube.binaries import HELP
+from interlock.testing.kube import Cluster
 from interlock.testing.kube.controllers import Controller
 from interlock.testing.kube.pods import Play, a_pod
 
@@ -166,18 +162,8 @@ def main(argv: Sequence[str] = ()) -> None:
     parser.add_argument("--quick", action="store_true", help="smaller numbers")
     parser.add_argument("--ours", action="store_true", help="without what they are compared to")
     given = parser.parse_args(argv)
-    programs = find()
-    if programs is None:
-        print(f"nothing measured: {HELP}")
-        return
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Cluster(programs.folder, Path(folder)) as cluster,
-        cluster.namespace() as namespace,
-    ):
-        install(cluster.access)
-        each = QUICK if given.quick else EACH
-        asyncio.run(_measure(cluster, namespace, each, given.ours))
+    each = QUICK if given.quick else EACH
+    on_a_cluster(lambda cluster, namespace: _measure(cluster, namespace, each, given.ours))
 
 
 if __name__ == "__main__":

@@ -13,18 +13,14 @@ import argparse
 import asyncio
 import json
 import os
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.cluster import _a_job, _is_running, _jobs, _pods, _timed
-from bench.kube_load import Clocks, Load, load_on
+from bench.kube_load import Clocks, Load, load_on, on_a_cluster
 from bench.table import show
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Cluster, find
-from interlock.testing.kube.binaries import HELP
+from interlock.testing.kube import Cluster
 from interlock.testing.kube.pods import Play, a_pod
 
 EACH = 300
@@ -172,17 +168,8 @@ def main(argv: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="bench cluster_floor", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller numbers")
     given = parser.parse_args(argv)
-    programs = find()
-    if programs is None:
-        print(f"nothing measured: {HELP}")
-        return
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Cluster(programs.folder, Path(folder)) as cluster,
-        cluster.namespace() as namespace,
-    ):
-        install(cluster.access)
-        asyncio.run(_measure(cluster, namespace, QUICK if given.quick else EACH))
+    each = QUICK if given.quick else EACH
+    on_a_cluster(lambda cluster, namespace: _measure(cluster, namespace, each))
 
 
 if __name__ == "__main__":

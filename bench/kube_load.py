@@ -10,16 +10,19 @@ import json
 import os
 import re
 import ssl
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from interlock.testing.kube import VERSIONS, Access, Cluster, User
+from interlock.testing.cluster_store import install
+from interlock.testing.kube import VERSIONS, Access, Cluster, User, find
+from interlock.testing.kube.binaries import HELP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -35,6 +38,21 @@ _VERSION = re.compile(rb'"resourceVersion":"(\d+)"')
 _COUNTED = re.compile(r"apiserver_request_total\{([^}]*)\} ([0-9.e+]+)")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+
+
+def on_a_cluster(measure: Callable[[Cluster, str], Coroutine[Any, Any, None]]) -> None:
+    """Measure in a namespace of a control plane of our own, if there is one to start."""
+    programs = find()
+    if programs is None:
+        print(f"nothing measured: {HELP}")
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Cluster(programs.folder, Path(folder)) as cluster,
+        cluster.namespace() as namespace,
+    ):
+        install(cluster.access)
+        asyncio.run(measure(cluster, namespace))
 
 
 class Load:
