@@ -201,9 +201,11 @@ class Api:
         labels: str = "",
         fields: str = "",
         accept: str = "application/json",
+        more: Mapping[str, object] = {},
     ) -> Iterator[dict[str, Any]]:
         """A list, or a table, part by part."""
         query: dict[str, object] = {
+            **more,
             "limit": PAGE,
             "labelSelector": labels,
             "fieldSelector": fields,

@@ -8,6 +8,8 @@ from __future__ import annotations
 from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.modes.cli.wire import quote
 
+_OURS = "interlock.dev/v1alpha1"
+
 
 class Kind:
     """What the command line needs to know of a kind."""
@@ -19,7 +21,7 @@ class Kind:
         name: str,
         plural: str,
         *short_names: str,
-        api_version: str = "interlock.dev/v1alpha1",
+        api_version: str = _OURS,
         namespaced: bool = True,
     ) -> None:
         self.name = name
@@ -27,6 +29,11 @@ class Kind:
         self.short_names = short_names
         self.api_version = api_version
         self.namespaced = namespaced
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is one of Interlock's own kinds."""
+        return self.api_version == _OURS
 
     @property
     def singular(self) -> str:

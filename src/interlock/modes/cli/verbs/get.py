@@ -92,11 +92,13 @@ def _read_tables(
     session: Session, args: argparse.Namespace, kind: Kind, wanted: list[str], code: int
 ) -> tuple[list[dict[str, Any]], int]:
     tables: list[dict[str, Any]] = []
+    is_own = args.output != "name" and kind.is_ours and session.on_cluster
+    more = {"includeObject": "Object"} if is_own else {}
     for name in wanted:
         try:
             if name:
                 path = kind.path(session.namespace, name)
-                tables.append(session.api.call("GET", path, accept=TABLE))
+                tables.append(session.api.call("GET", path, more, accept=TABLE))
             else:
                 tables += session.api.pages(
                     kind,
@@ -104,9 +106,16 @@ def _read_tables(
                     labels=args.selector,
                     fields=args.field_selector,
                     accept=TABLE,
+                    more=more,
                 )
         except AnswerError as error:
             code = _told(error, code)
+    if is_own:
+        from interlock.modes.cli.cluster.tables import with_own_cells
+        from interlock.modes.cli.moments import server_now
+
+        now = server_now(session.api)
+        tables = [with_own_cells(kind, table, now) for table in tables]
     return tables, code
 
 
