@@ -3,8 +3,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SEEDS ?= 1000
+# How long `make storm` lasts, and what it is drawn from.
+MINUTES ?= 30
+SEED ?= 1
 
-.PHONY: setup up test check format simulate bench docs kube lock
+.PHONY: setup up test check format simulate storm bench docs kube lock
 
 setup: .venv/.ready
 
@@ -32,6 +35,9 @@ format: setup
 
 simulate: setup
 	$(BIN)/python -m interlock.testing.simulation --seeds $(SEEDS)
+
+storm: setup
+	$(BIN)/python -m interlock.testing.storm --seed $(SEED) kills --minutes $(MINUTES)
 
 bench: setup
 	$(BIN)/python -m bench

@@ -1,4 +1,4 @@
-"""Writes the reference pages that follow from the code: the kinds, and the life of a Job.
+"""Writes the reference pages that follow from the code: kinds, routes, the life of a Job.
 
 python tools/write_docs.py            write them
 python tools/write_docs.py --check    only say whether they are up to date
@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from interlock.api.requests import SOCKET
+from interlock.api.routing import Route
 from interlock.modes.cli.reference import page
 from interlock.resources.admission import RefusalReason, WaitReason
 from interlock.resources.explanation import Explanation, explain
@@ -24,6 +26,8 @@ from interlock.resources.tasks import (
     TaskState,
 )
 from interlock.resources.transitions import JOB_MOVES
+from interlock.testing.asking import Asker, a_store
+from interlock.testing.reports import Reports
 
 ROOT = Path(__file__).resolve().parent.parent
 _NOTE = "<!-- Written by tools/write_docs.py from the code. Change the code, then `make docs`. -->"
@@ -35,6 +39,7 @@ def pages() -> dict[str, str]:
         "docs/reference/kinds.md": "\n".join(_kinds()) + "\n",
         "docs/reference/job-life-cycle.md": "\n".join(_life_cycle()) + "\n",
         "docs/reference/cli.md": page(),
+        "docs/reference/routes.md": "\n".join(_routes()) + "\n",
     }
 
 
@@ -131,6 +136,38 @@ def _values(title: str, cls: type[StrEnum]) -> Iterator[str]:
     yield from ("", f"## {title}", "", "| value | what it means |", "|---|---|")
     for value, told in member_descriptions(cls).items():
         yield f"| `{value}` | {_cell(told)} |"
+
+
+def _routes() -> Iterator[str]:
+    yield from ("# Routes and rights", "", _NOTE, "")
+    yield (
+        "Everything that the server answers, from the table that it answers by. A path that is not"
+        " here is refused with 404, a method with 405, a WebSocket elsewhere with 404. GET is for"
+        " HEAD too."
+    )
+    yield (
+        "\nOn a cluster the last column is the right that the cluster must give to the one who"
+        " asks; a right without a namespace is one in all of them. For everything that is not here,"
+        " and so refused, it is asked whether they may use that path. On a server of its own a"
+        " token opens everything, and what is for everybody needs none."
+    )
+    routes = Asker(routes=Reports(a_store()).reporting.routes()).app.router.routes
+    others = [route for route in routes if route.kind is None]
+    yield from ("", "## Reports, health and discovery", "")
+    yield from ("| path | method | gives | needs |", "|---|---|---|---|")
+    for route in others:
+        when = str(route.when or "")
+        yield f"| `{route.path}{when}` | {_method(route)} | {route.gives} | {route.right} |"
+    for kind in KINDS.values():
+        yield from ("", f"## {kind.name}", "", "| path | method | needs |", "|---|---|---|")
+        for route in routes:
+            if route.kind is kind:
+                when = str(route.when or "")
+                yield f"| `{route.path}{when}` | {_method(route)} | {route.right} |"
+
+
+def _method(route: Route) -> str:
+    return "WebSocket" if route.method == SOCKET else route.method
 
 
 def main(arguments: list[str]) -> int:

@@ -23,8 +23,10 @@ from interlock.control.reconciler import Change
 from interlock.control.reports import Reports
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task, stop_in_order
+from interlock.control.turns import PART
 from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.reconciler import ExecutionReconciler, Patience
+from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.cluster import Lease, Namespace
@@ -34,6 +36,7 @@ from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.modes import Mode
+from interlock.resources.tasks import TaskReport
 from interlock.schedules.reconciler import SchedulesReconciler
 from interlock.store.contract import Journal, Store
 
@@ -69,10 +72,13 @@ class ControlPlane:
         most_tasks: int = 1000,
         patience: Patience | None = None,
         launches_at_once: int = MOST_AT_ONCE,
+        part: int = PART,
         collects: bool = True,
         mode: Mode = Mode.EMBEDDED,
+        restored: Restorable | None = None,
     ) -> None:
         self._store = store
+        self._restored = restored
         self._journal = journal
         self._clock = clock
         self._luck = luck
@@ -80,6 +86,7 @@ class ControlPlane:
         self._most_tasks = most_tasks
         self._patience = patience or Patience()
         self._launches_at_once = launches_at_once
+        self._part = part
         self._mode = mode
         self._observers = tuple(observers)
         self.jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
@@ -100,6 +107,8 @@ class ControlPlane:
         self._lost = asyncio.Event()
         #: Set once this control plane leads and looks at what there is.
         self.at_work = asyncio.Event()
+        #: What runs although the store was put back and knows nothing of it: it is waited for.
+        self.strangers: tuple[TaskReport, ...] = ()
 
     @property
     def _caches(self) -> dict[str, Cache[Any]]:
@@ -152,11 +161,33 @@ class ControlPlane:
             term = self.gate.term
             try:
                 runtime = await self._connect(term)
+                if self._restored is not None and self._restored.is_restored:
+                    await self._settle(runtime, self._restored)
             except InterlockError as error:
                 logger.warning("the runtime cannot be reached, again in 1 s: %s", error)
                 await pause(self._clock, 1.0)
                 continue
             await self._work(runtime)
+
+    async def _settle(self, runtime: Runtime, restored: Restorable) -> None:
+        """Wait until nothing runs that a store which was put back does not know of."""
+        try:
+            await clear_away(runtime, self.jobs, self._clock, self._wait_for)
+        finally:
+            self.strangers = ()
+        await restored.settled()
+        logger.info("the store was put back; nothing runs that it does not know of")
+
+    def _wait_for(self, strangers: Sequence[TaskReport]) -> None:
+        if strangers and not self.strangers:
+            names = ", ".join(f"{one.namespace}/{one.job} (pid {one.pid})" for one in strangers[:5])
+            logger.warning(
+                "the store was put back, and knows nothing of %d tasks that run: %s; they are "
+                "stopped, and nothing starts before they are gone",
+                len(strangers),
+                names,
+            )
+        self.strangers = tuple(strangers)
 
     async def _work(self, runtime: Runtime) -> None:
         """Look and decide until the lead is lost."""
@@ -164,6 +195,7 @@ class ControlPlane:
         reports = Reports(runtime, self._clock, self._luck)
         proofs = Proofs(self._store, self._caches, self._clock)
         garbage = (Garbage(self._caches, proofs),) if self._collects else ()
+        grants = Proofs(self._store, self._caches, self._clock)
         loop = Loop(
             reconcilers=(
                 SchedulesReconciler(self.jobs, self.configs, self.controlled, self.calendars),
@@ -176,6 +208,8 @@ class ControlPlane:
                 ExecutionReconciler(
                     self.jobs,
                     reports,
+                    self.locks,
+                    grants,
                     self._most_tasks,
                     patience=self._patience,
                     launches_at_once=self._launches_at_once,
@@ -193,10 +227,11 @@ class ControlPlane:
         )
         loop.on_changed = self._tell
         proofs.wake = lambda key: loop.wake("garbage", key)
+        grants.wake = lambda key: loop.wake("execution", key)
         reading = asyncio.get_running_loop().create_task(reports.run())
         self.loop = loop
         try:
-            await loop.revisit()
+            await loop.revisit(self._part)
             loop.start()
             self.at_work.set()
             await self._lost.wait()
@@ -206,6 +241,7 @@ class ControlPlane:
             loop.stop_looking()
             reading.cancel()
             proofs.close()
+            grants.close()
             queue.close()
 
     def _informer(self, cache: Cache[Any]) -> Informer[Any]:

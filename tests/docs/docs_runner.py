@@ -15,8 +15,11 @@ from pathlib import Path
 
 from docs_pages import ROOT, Block, Command, blocks_of, commands_of, pages
 
+from interlock.private_files import user_name
 from interlock.testing.serving import Server
 
+#: A server tells who gave an order by the kernel's word. On a page that is its reader.
+_BY_ME = re.compile(rf"\bby {re.escape(user_name(os.geteuid()))}\b")
 #: Stands in for curl where there is none: the pages use these flags of it, and no others.
 _CURL = """\
 #!{python}
@@ -163,7 +166,7 @@ class PageRunner:
             f"line {command.line}: {command.text}\n{told}\n"
             f"ended with {shell.returncode}, the page says {command.code}"
         )
-        return told
+        return _BY_ME.sub("by you", told)
 
     def _save(self, block: Block) -> None:
         path = self._work / block.file

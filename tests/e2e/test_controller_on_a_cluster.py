@@ -92,6 +92,24 @@ def test_a_pod_that_never_starts_is_given_up_and_tried_again(controller: Control
     assert [one["result"] for one in ended] == ["Killed", "Killed"]
 
 
+def test_a_running_job_is_held_again_when_somebody_lets_it_go(controller: Controller) -> None:
+    """Without a webhook nobody else would: its locks would pass on while its pod still runs."""
+    access, namespace = controller.access, controller.namespace
+    job = a_job("held", pod={"spec": a_pod("unused")["spec"]})
+    del job["spec"]["noop"]
+    access.create(JOBS.format(namespace), job)
+    runs_to(access, namespace, "held", "Running")
+    path = f"{JOBS.format(namespace)}/held"
+
+    access.change(path, {"metadata": {"finalizers": None}})
+
+    access.wait_for(
+        path, lambda found: "interlock.dev/tasks" in found["metadata"].get("finalizers", ())
+    )
+    access.remove(path)
+    access.wait_until_gone(path)
+
+
 def test_a_pod_runs_and_its_log_is_read(controller: Controller) -> None:
     access, namespace = controller.access, controller.namespace
     made = a_pod("unused", {Play.RUNS_FOR: "100ms"})

@@ -146,7 +146,11 @@ def test_a_move_that_is_killed_at_any_write_is_finished_by_the_next(
         ground.move(Budget(cut, loses_answer=loses_answer))
 
     assert_one_acts(ground)
-    assert ground.move() == {"days": "moved", "tick": "moved", "engine": "moved"} | {
+    # What the first move had brought to its end is not moved again.
+    done = {
+        name: outcome.replace("there already", "moved") for name, outcome in ground.move().items()
+    }
+    assert done == {"days": "moved", "tick": "moved", "engine": "moved"} | {
         job["metadata"]["name"]: "left" for job in ground.jobs(ground.ours).values()
     }
     assert_one_acts(ground)
@@ -183,7 +187,7 @@ def test_what_was_suspended_stays_so_and_moves_with_what_it_knows(ground: Ground
     assert is_suspended(moved)
     assert is_clean(moved)
     assert "interlock.dev/accounted-to" not in moved["metadata"]["annotations"]
-    assert ground.move() == {"rest": "moved"}
+    assert ground.move() == {"rest": "there already"}
 
 
 def test_what_runs_processes_is_not_movable_unless_an_image_makes_pods(ground: Ground) -> None:
@@ -289,6 +293,16 @@ def test_a_copy_that_a_person_removes_meanwhile_is_made_again(ground: Ground) ->
     assert ground.move(budget) == {"nightly": "moved"}
     assert budget.names("create copy") == ["nightly", "nightly"]
     assert not is_suspended(ground.jobs(ground.theirs, JOB_CONFIGS)["nightly"])
+
+
+def test_a_repeated_move_says_what_was_moved_before(ground: Ground) -> None:
+    put(ground.ours, CALENDARS, ground.namespace, "days", {"days": [{"day": "12-25"}]})
+    put(ground.ours, JOB_CONFIGS, ground.namespace, "a", {"template": NOTHING})
+    assert ground.move() == {"days": "moved", "a": "moved"}
+    flags = ("--from", ground.url, "--to", context_of(ground), "-n", ground.namespace)
+    for more in ((), ("--dry-run",)):
+        told = ground.program.plain("move", *flags, *more, KUBECONFIG=ground.kubeconfig)
+        assert told.splitlines()[-1] == "2 there already"
 
 
 def test_the_verb_tells_what_it_would_do(ground: Ground) -> None:

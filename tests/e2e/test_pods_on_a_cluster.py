@@ -6,14 +6,15 @@ import pytest
 from msgspec.structs import replace
 from pod_scenes import HASTY, a_lone_node, is_in, play
 
-from interlock.control.runtime import TaskStop
+from interlock.control.clock import pause
+from interlock.control.runtime import OrderDeniedError, TaskStop
 from interlock.kube.pods import naming
 from interlock.kube.pods.launching import NameTakenError
 from interlock.kube.pods.logs import NoLogError, PodLogs
 from interlock.kube.pods.manifest import arm_pod
 from interlock.resources.durations import Duration
 from interlock.resources.errors import ConflictError
-from interlock.resources.tasks import ReportState
+from interlock.resources.tasks import ReportState, TaskOrder
 from interlock.testing.cluster_store import install
 from interlock.testing.kube import Access
 from interlock.testing.kube.cluster import POD_LOG
@@ -101,22 +102,36 @@ def test_a_pod_of_somebody_else_is_left_alone(cluster: Access, namespace: str) -
     play(cluster, namespace, scene)
 
 
-def test_a_quota_that_is_used_up_is_told_in_the_servers_words(
+def test_a_quota_that_is_used_up_denies_a_launch_in_the_servers_words(
     cluster: Access, namespace: str
 ) -> None:
     async def scene(shop: PodShop) -> None:
         quotas = f"/api/v1/namespaces/{namespace}/resourcequotas"
         cluster.create(quotas, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}})
         cluster.wait_for(f"{quotas}/none", lambda found: "hard" in found.get("status", {}))
-        order = shop.order(Exits())
+        order, bad = shop.order(Exits(3)), shop.order(CannotStart(), index=1)
 
-        await shop.runtime.launch([order])
+        with pytest.raises(OrderDeniedError, match="exceeded quota: none, requested: pods=1"):
+            await shop.runtime.launch([order, bad])
 
-        report = (await shop.until(is_over(order.id)))[order.id]
-        assert report.state is ReportState.NOT_STARTED
-        assert "exceeded quota" in report.message
+        # What is wrong in itself is told as such; the other one is as if it had not been ordered.
+        told = await shop.until(is_over(bad.id))
+        assert list(told) == [bad.id]
+        cluster.remove(f"{quotas}/none")
+        await launched(shop, order)
+        assert (await shop.until(is_over(order.id)))[order.id].exit_code == 3
 
     play(cluster, namespace, scene)
+
+
+async def launched(shop: PodShop, order: TaskOrder) -> None:
+    """Give an order until it is not denied any more: the server hears of a quota by watch."""
+    while True:
+        try:
+            await shop.runtime.launch([order])
+            return
+        except OrderDeniedError:
+            await pause(shop.clock, 0.1)
 
 
 def test_a_namespace_that_is_not_there_is_told(cluster: Access, namespace: str) -> None:

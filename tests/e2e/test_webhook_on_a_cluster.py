@@ -39,7 +39,7 @@ from interlock.kube.config import User as Caller
 from interlock.kube.installation import Installation
 from interlock.kube.manifests import manifests
 from interlock.kube.webhook.certificate import service_names
-from interlock.kube.webhook.configuration import VALIDATING
+from interlock.kube.webhook.configuration import PUTTING_OFF, VALIDATING
 from interlock.kube.webhook.judging import KEPT
 from interlock.kube.webhook.renewal import Step
 from interlock.kube.webhook.signing import Kept, Pair, split_bundle, take
@@ -348,6 +348,18 @@ class TestChanges:
         assert world.patch("waiting", {"spec": a_pod(image="b")}).status == 200
         assert world.patch("waiting", {"spec": BAD}).status == 422
 
+    def test_a_stop_that_is_due_is_fixed(self, world: World) -> None:
+        for name, kill_at in (("due", "2020-01-05T12:00:00Z"), ("later", "2120-01-05T12:00:00Z")):
+            body = a_job(a_pod() | {"killAt": kill_at}, name)
+            assert world.cluster.ask("POST", world.jobs, body).status == 201
+
+        for put_off in (None, "2130-01-05T12:00:00Z"):
+            answer = world.patch("due", {"spec": {"killAt": put_off}})
+            assert answer.status == 422, answer.body
+            assert [field for field, _ in causes(answer)] == ["spec.killAt"]
+            assert world.patch("later", {"spec": {"killAt": put_off}}).status == 200
+        assert world.patch("due", {"spec": {"killAt": "2021-01-05T12:00:00Z"}}).status == 200
+
     def test_the_finalizer_stays_until_the_controller_takes_it_off(self, world: World) -> None:
         a_stored_job(world, "held", ADMITTED)
         without = {"metadata": {"finalizers": None}}
@@ -502,8 +514,8 @@ class TestCertificates:
 
         bundle = base64.b64encode(world.replica.webhook.certificate.bundle.encode()).decode()
         for one in world.installed:
-            (hook,) = world.cluster.read(path_of(one))["webhooks"]
-            assert hook["clientConfig"]["caBundle"] == bundle
+            for hook in world.cluster.read(path_of(one))["webhooks"]:
+                assert hook["clientConfig"]["caBundle"] == bundle
 
     def test_a_secret_that_was_deleted_is_made_again(self, world: World) -> None:
         world.cluster.remove(secret_path(world.install))
@@ -564,6 +576,35 @@ class TestCertificates:
                 for one in made:
                     cluster.ask("DELETE", path_of(one))
                 replica.close()
+
+
+class TestNobodyAnswers:
+    def test_a_stop_is_not_put_off_and_all_else_passes(self, cluster: Access, world: World) -> None:
+        """Without a clock nobody can tell whether the stop is due, and so it stands."""
+        with cluster.namespace() as namespace:
+            install = Installation(namespace=namespace, everywhere=False)
+            jobs = collection_of("Job", "interlock.dev/v1alpha1", namespace)
+            nobody = socket.create_server(("127.0.0.1", 0))
+            port = nobody.getsockname()[1]
+            nobody.close()
+            made = configurations(install, port)
+            body = a_job(a_pod() | {"killAt": "2020-01-05T12:00:00Z"})
+            assert cluster.ask("POST", jobs, body).status == 201
+            try:
+                for one in made:
+                    assert apply(cluster, one).status == 201
+
+                def change(**spec: Any) -> Answer:
+                    return cluster.ask("PATCH", f"{jobs}/a?{DRY_RUN}", {"spec": spec}, media=MERGE)
+
+                wait_for(lambda: change(killAt=None).status == 500)
+                assert PUTTING_OFF in change(killAt="2120-01-05T12:00:00Z").body["message"]
+                assert change(killAt="2019-01-05T12:00:00Z").status == 200
+                assert change(suspend=True, gracePeriod="0s").status == 200
+                assert cluster.ask("POST", f"{jobs}?{DRY_RUN}", a_job(a_pod(), "b")).status == 201
+            finally:
+                for one in made:
+                    cluster.ask("DELETE", path_of(one))
 
 
 def is_trusting(configuration: dict[str, Any]) -> bool:

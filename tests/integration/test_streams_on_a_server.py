@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from interlock.testing.clients import Client
@@ -62,7 +63,7 @@ def test_the_stream_tells_what_happens_and_resumes_from_a_version(server: Server
 def test_a_socket_carries_the_same(server: Server) -> None:
     client = Client(server.url)
     version = client.create("by-socket", noop={})["metadata"]["resourceVersion"]
-    address = server.url.replace("http", "ws") + f"/jobs/ws?since={version}"
+    address = server.url.replace("http", "ws") + f"/jobs/stream?since={version}"
 
     with connect(address, open_timeout=PATIENCE_S) as socket:
         states: list[str] = []
@@ -74,6 +75,23 @@ def test_a_socket_carries_the_same(server: Server) -> None:
                     states.append(told["job"]["state"])
 
     assert states[-1] == "Succeeded"
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        pytest.param("/jobs/default/nothing", 404, id="below the Jobs"),
+        pytest.param("/jobs/stream/x", 404, id="below the stream"),
+        pytest.param("/history", 404, id="elsewhere"),
+        pytest.param("/jobs/stream?since=yesterday", 400, id="no version"),
+    ],
+)
+def test_a_socket_is_refused_with_a_reason(server: Server, path: str, code: int) -> None:
+    with pytest.raises(InvalidStatus) as caught:
+        connect(server.url.replace("http", "ws") + path, open_timeout=PATIENCE_S)
+
+    assert caught.value.response.status_code == code
+    assert json.loads(caught.value.response.body)["code"] == code
 
 
 @pytest.mark.parametrize(

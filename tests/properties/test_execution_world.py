@@ -33,12 +33,14 @@ from interlock.resources.durations import Duration
 from interlock.resources.job import (
     JOB_FINALIZER,
     RELEASE_ANNOTATION,
+    RELEASED_ATTEMPTS_ANNOTATION,
     Completion,
     Job,
     JobPhase,
     JobStatus,
     Parallelism,
     Retries,
+    unknown_attempts,
 )
 from interlock.resources.tasks import (
     KEPT_ENDED,
@@ -278,7 +280,12 @@ ORDERS: st.SearchStrategy[Step] = st.sampled_from(
         lambda w: w.edit(suspend=True),
         lambda w: w.edit(suspend=False),
         lambda w: w.write(deletion_timestamp=w.now),
-        lambda w: w.write(annotations={RELEASE_ANNOTATION: "I looked"}),
+        lambda w: w.write(
+            annotations={
+                RELEASE_ANNOTATION: "I looked",
+                RELEASED_ATTEMPTS_ANNOTATION: ",".join(unknown_attempts(w.job)),
+            }
+        ),
         lambda w: setattr(w, "complete", False),
         lambda w: setattr(w, "complete", True),
     ]

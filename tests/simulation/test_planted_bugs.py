@@ -37,9 +37,10 @@ from interlock.resources.actions import (
     RemoveFinalizer,
     WriteLock,
 )
+from interlock.resources.cluster import Namespace
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.lock import Holder
-from interlock.resources.metadata import Key, Resource
+from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.process import ProcessSpec
 from interlock.resources.tasks import (
     EndedTask,
@@ -54,9 +55,22 @@ from interlock.resources.tasks import (
 from interlock.resources.transitions import has_ended
 from interlock.store import rules
 from interlock.store.contract import Event
+from interlock.store.sqlite import restoring
 from interlock.testing.simulation.faults import CALM
 from interlock.testing.simulation.machine import Machine
-from interlock.testing.simulation.script import Act, CreateJob, DeleteJob, KillJob, LoseKeeper, Step
+from interlock.testing.simulation.restore_world import RestoreWorld
+from interlock.testing.simulation.script import (
+    Act,
+    BackUpStore,
+    CreateJob,
+    DeleteJob,
+    KillJob,
+    LoseKeeper,
+    PutBackStore,
+    ReleaseJob,
+    Step,
+    forgery,
+)
 from interlock.testing.simulation.world import RivalWorld, World
 
 Patch = pytest.MonkeyPatch
@@ -80,6 +94,7 @@ def _busy(number: int) -> CreateJob:
 
 ACTS: tuple[Act, ...] = (
     *map(_busy, range(5)),
+    ReleaseJob("job-9"),
     DeleteJob("job-9"),
     LoseKeeper(),
     DeleteJob("job-8"),
@@ -87,9 +102,33 @@ ACTS: tuple[Act, ...] = (
     KillJob("job-7"),
     *map(_busy, range(5, 8)),
     LoseKeeper(),
+    forgery("db"),
 )
 #: A busy day, for bugs that need a crowd: nothing fails but what is in the script.
 BUSY = tuple(Step(20.0 * at, act) for at, act in enumerate(ACTS, 1))
+
+
+def _long(name: str) -> CreateJob:
+    """A Job that goes on while everybody who knows of it is restored, and goes slowly."""
+    process = ProcessSpec(command=("work", "900", "deaf", "slow=8"))
+    return CreateJob(name=name, spec=JobSpec(process=process, locks=(LockRequest(key="net"),)))
+
+
+#: The same without lost keepers, put back twice to where nearly all of them waited in line; what
+#: runs then is known to nobody, and somebody else wants its lock.
+RESTORES = tuple(
+    sorted(
+        (
+            *(step for step in BUSY if step.act != LoseKeeper()),
+            Step(45.0, BackUpStore()),
+            Step(50.0, _long("unknown")),
+            Step(190.0, PutBackStore()),
+            Step(195.0, _long("known")),
+            Step(330.0, PutBackStore()),
+        ),
+        key=lambda step: step.at,
+    )
+)
 
 
 # Locks
@@ -210,6 +249,16 @@ def tokens_begin_anew_with_the_record(patch: Patch) -> None:
     patch.setattr(
         import_module("interlock.admission.decide"), "IDLE_LOCK_KEPT", timedelta(seconds=1)
     )
+
+
+def a_status_lets_a_job_in(patch: Patch) -> None:
+    patch.setattr(ExecutionView, "may_launch", property(lambda _: True))
+
+
+def a_release_is_for_whatever_comes_later(patch: Patch) -> None:
+    attempts = frozenset(f"{task}-{attempt}" for task in range(10) for attempt in range(10))
+    decide = import_module("interlock.execution.decide")
+    patch.setattr(decide, "released_attempts", lambda _: attempts)
 
 
 # Tasks
@@ -440,7 +489,52 @@ def some_events_are_not_heard(patch: Patch) -> None:
     patch.setattr(Informer, "_hear", hear)
 
 
+def terms_go_on_listening(patch: Patch) -> None:
+    really = WorkQueue.close
+
+    def close(self: WorkQueue) -> None:
+        self._stop_listening = lambda: None
+        really(self)
+
+    patch.setattr(WorkQueue, "close", close)
+
+
+# Restores
+
+
+def versions_go_back_with_the_backup(patch: Patch) -> None:
+    patch.setattr(restoring, "version_after", lambda known, _: known)
+
+
+def versions_go_on_by_a_thousand(patch: Patch) -> None:
+    """A jump that another restore of the same backup makes again, into the same numbers."""
+    patch.setattr(restoring, "version_after", lambda known, _: known + 1000)
+
+
+def restored_locks_keep_their_versions(patch: Patch) -> None:
+    """The next write is lifted, and the token of the next grant is not."""
+
+    def renumbered(held: Any, version: int) -> Iterator[Resource]:
+        yield from sorted(held, key=lambda resource: resource.version)
+        yield rules.with_version(Namespace(metadata=Metadata(name="last")), version)
+
+    patch.setattr(restoring, "renumbered", renumbered)
+
+
+def nobody_waits_for_what_a_restored_store_does_not_know(patch: Patch) -> None:
+    async def clear_away(*_: object) -> None:
+        return
+
+    patch.setattr(import_module("interlock.plane"), "clear_away", clear_away)
+
+
+def how_forgotten_attempts_ended_is_lost(patch: Patch) -> None:
+    """They are launched again under their names, as if they had never been."""
+    patch.setattr(Machine, "was_forgotten", lambda *_: False)
+
+
 BUGS: list[tuple[Plant, type[World], str]] = [
+    (terms_go_on_listening, World, "TermsLeaveNothing"),
     (limit_is_ignored, World, "NeverTwice"),
     (limit_is_off_by_one, World, "NeverTwice"),
     (deleting_frees_the_lock, World, "NeverTwice"),
@@ -455,6 +549,8 @@ BUGS: list[tuple[Plant, type[World], str]] = [
     (order_is_by_name, World, "InOrder"),
     (tokens_stay_the_same, World, "TokensRise"),
     (tokens_begin_anew_with_the_record, World, "TokensRise"),
+    (a_status_lets_a_job_in, World, "NeverTwice"),
+    (a_release_is_for_whatever_comes_later, World, "TrueEnds"),
     (launched_before_it_is_recorded, World, "RecordedFirst"),
     (launched_without_being_recorded, World, "RecordedFirst"),
     (never_told_to_forget, World, "Settles"),
@@ -477,6 +573,12 @@ BUGS: list[tuple[Plant, type[World], str]] = [
     (moments_are_forgotten, World, "Settles"),
     (failures_are_not_tried_again, World, "Settles"),
     (some_events_are_not_heard, World, "Settles"),
+    (versions_go_back_with_the_backup, RestoreWorld, "Settles"),
+    (versions_go_back_with_the_backup, RestoreWorld, "TokensRise"),
+    (versions_go_on_by_a_thousand, RestoreWorld, "TokensRise"),
+    (restored_locks_keep_their_versions, RestoreWorld, "TokensRise"),
+    (nobody_waits_for_what_a_restored_store_does_not_know, RestoreWorld, "NeverTwice"),
+    (how_forgotten_attempts_ended_is_lost, RestoreWorld, "StartsOnce"),
 ]
 
 
@@ -488,7 +590,8 @@ def test_a_planted_bug_is_caught(
     broken: dict[str, int] = {}
     for seed in range(MOST_WORLDS):
         # Every other world is the busy one, with other luck each time.
-        outcome = (world(seed, BUSY, CALM) if seed % 2 else world(seed)).run()
+        busy = RESTORES if world is RestoreWorld else BUSY
+        outcome = (world(seed, busy, CALM) if seed % 2 else world(seed)).run()
         if outcome.broken is not None:
             broken.setdefault(outcome.broken.promise, seed)
         if promise in broken:

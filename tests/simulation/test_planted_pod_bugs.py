@@ -17,6 +17,10 @@ import interlock.kube.pods.manifest as manifest
 import interlock.kube.pods.reporting as reporting
 import interlock.kube.pods.runtime as runtime
 import interlock.kube.pods.silence as silence
+from interlock.control.runtime import OrderDeniedError
+from interlock.execution.reconciler import ExecutionReconciler
+from interlock.execution.view import ExecutionView
+from interlock.kube.pods.launching import Launching
 from interlock.kube.pods.records import Wanted
 from interlock.kube.pods.runtime import PodRuntime
 from interlock.kube.pods.stopping import Stopping, let_go
@@ -33,6 +37,8 @@ from interlock.testing.simulation.script import (
     CreateJob,
     DeleteJob,
     DeletePod,
+    Denial,
+    DenyPods,
     KillJob,
     LoseNode,
     RemoveNode,
@@ -79,6 +85,13 @@ def _begin_and_stop() -> Iterator[Act]:
         yield KillJob(f"job-{number}")
 
 
+def _begin_much_and_stop() -> Iterator[Act]:
+    """Jobs of many tasks that are told to stop while they are being launched."""
+    for number in range(6):
+        yield a_creation(f"job-{number}", 20.0, tasks=12)
+        yield KillJob(f"job-{number}")
+
+
 def _begin() -> Iterator[Act]:
     """Jobs that are left alone."""
     return (a_creation(f"job-{number}", 5.0, tasks=8) for number in range(12))
@@ -96,6 +109,14 @@ def _lost_nodes() -> Iterator[Act]:
     yield RemoveNode(2)
 
 
+def _denied() -> Iterator[Act]:
+    """Jobs whose turn comes while the cluster denies pods."""
+    for number, how in enumerate((Denial.QUOTA, Denial.NO_CREATE, Denial.NO_DELETE)):
+        yield DenyPods(how, 25.0)
+        yield a_creation(f"job-{number}", 5.0, tasks=2)
+        yield KillJob(f"job-{number}")
+
+
 #: Worlds that are made for one sort of trouble.
 LATE = (
     every(4.0, _come_and_go()),
@@ -107,8 +128,10 @@ SLOW = (
     FaultRates(watch_late=0.7, longest_stall=12.0),
     Lateness(slow_s=25.0),
 )
+WIDE = (every(3.0, _begin_much_and_stop()), CALM, Lateness(slow_s=25.0))
 CRASHING = (every(6.0, _begin()), FaultRates(crash_before=0.05), Lateness())
 SILENT = (every(10.0, _lost_nodes()), CALM, Lateness())
+DENIED = (every(6.0, _denied()), CALM, Lateness())
 
 Trouble = tuple[tuple[Step, ...], FaultRates, Lateness]
 
@@ -154,6 +177,19 @@ def what_was_prepared_is_left_alone(patch: Patch) -> None:
         return replace(really(*args, **more), prepared=False)
 
     patch.setattr(reporting, "_told", told_by)
+
+
+def denied_is_taken_for_refused(patch: Patch) -> None:
+    """A quota that is full for a moment, or a right that is missing, ends the attempt."""
+    really = Launching._try
+
+    async def try_once(self: Any, order: TaskOrder) -> Any:
+        try:
+            return await really(self, order)
+        except OrderDeniedError as error:
+            self._refuse(order, str(error))
+
+    patch.setattr(Launching, "_try", try_once)
 
 
 # Stopping and ending
@@ -242,7 +278,18 @@ def nodes_that_are_gone_are_waited_for(patch: Patch) -> None:
     patch.setattr(silence.Silence, "_state_of", state_of)
 
 
+def launched_all_at_once(patch: Patch) -> None:
+    really = ExecutionReconciler._view_of
+
+    def view_of(self: Any, *args: Any) -> ExecutionView:
+        return replace(really(self, *args), launches_at_once=1_000)
+
+    patch.setattr(ExecutionReconciler, "_view_of", view_of)
+
+
 BUGS: list[tuple[Plant, type[PodWorld], Trouble, str]] = [
+    (denied_is_taken_for_refused, PodWorld, DENIED, "NotBurnt"),
+    (launched_all_at_once, PodWorld, WIDE, "StopsAreHeard"),
     (created_without_a_gate, PodWorld, LATE, "ArmedOnRecord"),
     (names_are_never_the_same, RivalPodWorld, CRASHING, "OnePod"),
     (names_are_never_the_same, RivalPodWorld, LATE, "NothingLeftToRun"),
@@ -279,7 +326,7 @@ def test_a_planted_bug_is_caught(
     pytest.fail(f"{promise} was not broken; broken were {broken}")
 
 
-@pytest.mark.parametrize("trouble", [LATE, SLOW, CRASHING, SILENT], ids=range(4))
+@pytest.mark.parametrize("trouble", [LATE, SLOW, WIDE, CRASHING, SILENT, DENIED], ids=range(6))
 @pytest.mark.parametrize("world", [PodWorld, RivalPodWorld])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_same_worlds_without_a_bug_are_well(

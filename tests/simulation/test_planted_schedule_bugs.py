@@ -22,12 +22,15 @@ import interlock.schedules.controlled.plan as plan
 import interlock.schedules.controlled.runs as runs
 import interlock.schedules.controlled.situation as situation
 import interlock.schedules.controlled.stops as controlled_stops
+import interlock.testing.simulation.people as people
 from interlock.admission.books import Bookkeeping
+from interlock.resources.actions import ReviseJob
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfigStatus, Skip
 from interlock.schedules.configs.books import Opened
 from interlock.schedules.configs.skips import SkipBook
 from interlock.schedules.configs.view import ConfigView
+from interlock.schedules.controlled.choosing import Choice
 from interlock.schedules.controlled.runs import Fate
 from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from interlock.testing.simulation.world import World
@@ -137,6 +140,35 @@ def a_stop_by_hand_is_taken_for_one_by_the_schedule(patch: Patch) -> None:
     patch.setattr(runs, "_whose_stop", lambda _: Fate.STOPPED)
 
 
+def a_suspended_job_is_let_go(patch: Patch) -> None:
+    really = controlled_stops.revisions
+
+    def revisions(*args: Any) -> Iterator[ReviseJob]:
+        choice: Choice = args[1]
+        yield from really(*args)
+        for run in choice.kept:
+            if run.job.spec.suspend and not run.is_over:
+                yield ReviseJob(run.job, replace(run.job.spec, suspend=False))
+
+    patch.setattr(controlled_decide, "revisions", revisions)
+
+
+def a_suspended_job_is_replaced(patch: Patch) -> None:
+    patch.setattr(runs.Run, "is_paused", False)
+
+
+def a_suspended_job_is_made_again_after_a_hold(patch: Patch) -> None:
+    really = runs._whose_stop
+    let_go: Callable[[Job], Job] = lambda job: replace(  # noqa: E731
+        job, spec=replace(job.spec, suspend=False)
+    )
+    patch.setattr(runs, "_whose_stop", lambda job: really(let_go(job)))
+
+
+def a_stop_that_is_due_can_be_taken_back(patch: Patch) -> None:
+    patch.setattr(people, "check_due", lambda *_: ())
+
+
 def a_hold_holds_nothing(patch: Patch) -> None:
     patch.setattr(situation, "why_held", lambda suspend, _: "suspended" if suspend else "")
     patch.setattr(plan, "hold_at", lambda *_: None)
@@ -179,6 +211,10 @@ BUGS: tuple[tuple[Plant, type[World], str], ...] = (
     (a_stop_is_not_written_on_the_job, ScheduleWorld, "WindowsKept"),
     (a_window_that_opens_is_not_noticed, ScheduleWorld, "WindowsKept"),
     (a_stop_by_hand_is_taken_for_one_by_the_schedule, ScheduleWorld, "PeopleAreHeeded"),
+    (a_suspended_job_is_let_go, ScheduleWorld, "PeopleAreHeeded"),
+    (a_suspended_job_is_replaced, ScheduleWorld, "PeopleAreHeeded"),
+    (a_suspended_job_is_made_again_after_a_hold, ScheduleWorld, "PeopleAreHeeded"),
+    (a_stop_that_is_due_can_be_taken_back, ScheduleWorld, "PeopleAreHeeded"),
     (a_hold_holds_nothing, ScheduleWorld, "WindowsKept"),
     (a_window_is_not_skipped, ScheduleWorld, "WindowsKept"),
     (an_extension_extends_nothing, ScheduleWorld, "WindowsKept"),

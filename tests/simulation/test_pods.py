@@ -14,6 +14,8 @@ from interlock.testing.simulation.script import (
     Act,
     CreateJob,
     DeletePod,
+    Denial,
+    DenyPods,
     KillJob,
     LoseNode,
     RemoveNode,
@@ -96,3 +98,20 @@ def test_a_job_keeps_its_locks_while_its_pod_may_run_on_a_silent_node(
     )
 
     assert str(PodWorld(seed, script, CALM).run().broken) == "None"
+
+
+@pytest.mark.parametrize("how", Denial)
+@pytest.mark.parametrize("world", [PodWorld, RivalPodWorld])
+def test_what_is_denied_for_a_while_is_waited_for(world: type[PodWorld], how: Denial) -> None:
+    """A refusal about the moment, or about the control plane, was once the end of an attempt."""
+    script = a_script(
+        a_creation("first", 15.0, "deaf", tasks=3),
+        DenyPods(how, 120.0),
+        KillJob("first"),
+        a_creation("second", 5.0, tasks=2),
+        a_creation("third", 5.0),
+    )
+
+    outcome = world(1, script, CALM).run()
+
+    assert str(outcome.broken) == "None"

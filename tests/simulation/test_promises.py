@@ -16,6 +16,7 @@ from interlock.testing.simulation.script import (
     PausePlane,
     Poke,
     Step,
+    forgery,
 )
 from interlock.testing.simulation.world import RivalWorld, World
 from interlock.testing.simulation.worlds import WORLDS
@@ -25,6 +26,7 @@ PIECE = 15
 PIECES = {
     "World": 7,
     "RivalWorld": 7,
+    "RestoreWorld": 3,
     "PodWorld": 3,
     "RivalPodWorld": 3,
     "ScheduleWorld": 3,
@@ -66,6 +68,19 @@ def test_one_bad_object_harms_itself_only(world: type[World], how: int) -> None:
     script = a_script(Poke("bad-0", how), a_creation("good", 5.0), Poke("bad-1", how))
 
     assert str(world(1, script, CALM).run().broken) == "None"
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS.keys())
+def test_a_forged_status_starts_nothing(world: type[World]) -> None:
+    """A stranger's Job says that it was let in with the holder's token, beside the holder."""
+    script = a_script(a_creation("good", 30.0), forgery("db"), a_creation("next", 5.0))
+    played = world(1, script, CALM)
+
+    assert str(played.run().broken) == "None"
+    [forged] = [job for job in played.truth.jobs.values() if job.metadata.name == "forged"]
+    assert forged.status.execution.attempts == 0
+    assert forged.status.trouble is not None
+    assert "does not name this Job" in forged.status.trouble.message
 
 
 @pytest.mark.parametrize("seed", range(5))

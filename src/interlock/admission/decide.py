@@ -233,7 +233,8 @@ def decide_lock(view: LockView, now: datetime) -> Decision:
     """Drop holders that are proven done and grant the lock to the next, in one write.
 
     One grant a write: the token is the version of the record that the grant replaces, so it rises
-    with every grant by itself, also after the record was removed and made again.
+    with every grant by itself, also after the record was removed and made again. A record that
+    came from another store may know of a higher one: then that is what has to be topped.
     """
     candidate = view.candidate
     fits = candidate is not None and candidate.has_way
@@ -249,7 +250,7 @@ def decide_lock(view: LockView, now: datetime) -> Decision:
             job=candidate.job.metadata.name,
             uid=candidate.job.metadata.uid,
             epoch=candidate.job.status.admission.epoch,
-            token=lock.version,
+            token=max(lock.version, lock.status.last_token + 1),
             granted_at=now,
             job_version=candidate.job.version,
         )
@@ -277,6 +278,9 @@ def _make_record(view: LockView) -> Decision:
 def _retire(view: LockView, lock: Lock, now: datetime) -> Decision:
     """Remove a record that nobody has needed for a while."""
     if lock.status.holders or view.is_wanted:
+        return Decision()
+    if lock.status.last_token >= lock.version:
+        # It came from another store, and it alone knows which tokens were given out there.
         return Decision()
     idle_since = lock.status.idle_since or lock.metadata.creation_timestamp
     if idle_since is None or now < idle_since + IDLE_LOCK_KEPT:

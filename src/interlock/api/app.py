@@ -1,22 +1,22 @@
-"""The server's one application: the Kubernetes-shaped API, health, metrics, and what is mounted."""
+"""The server's one application: the Kubernetes-shaped API, health, metrics, and others' routes."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
 from prometheus_client import CollectorRegistry
 
-from interlock.api.answers import Answer, RefusedError, bad_request, refusal, refusal_of
+from interlock.api.answers import Answer, RefusedError, refusal, refusal_of
 from interlock.api.documents import Documents
 from interlock.api.encodings import Encodings
 from interlock.api.measures import Measures
 from interlock.api.reads import Reads
-from interlock.api.requests import Handler, Receive, Request, Scope, Send
-from interlock.api.routing import Target, find_target
+from interlock.api.requests import Receive, Request, Scope, Send
+from interlock.api.routing import Route, Router, Serve, Target, resource_routes
 from interlock.api.security import Guard, Security
 from interlock.api.views import Views
 from interlock.api.watches import MAX_WATCHES, Watches
@@ -35,7 +35,8 @@ class ApiApp:
     """An ASGI application on a store.
 
     Nothing that a client sends may raise past it: every refusal is a `Status`, and whatever
-    goes wrong inside is logged and answered with 500.
+    goes wrong inside is logged and answered with 500. Nothing is served that is not a route with
+    a right, and the guard sees the route before anybody else sees the request.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class ApiApp:
         now: Now,
         *,
         security: Guard | None = None,
-        mounts: Mapping[str, Handler] | None = None,
+        routes: Sequence[Route] = (),
         ready: Ready = lambda: (),
         metrics: CollectorRegistry | None = None,
         most_watches: int = MAX_WATCHES,
@@ -55,13 +56,13 @@ class ApiApp:
         encodings = Encodings()
         views = Views(encodings, now)
         self._reads = Reads(store, views)
-        self._writes = Writes(store, views, mode)
+        self._writes = Writes(store, views, now, mode)
         self._watches = Watches(store, views, most=most_watches)
         registry = metrics if metrics is not None else CollectorRegistry()
         self._measures = Measures(registry, self._watches)
-        # Longer prefixes are tried first, so that a mount may lie inside another.
-        self._mounts = tuple(sorted((mounts or {}).items(), key=lambda item: -len(item[0])))
-        self._documents = Documents(registry, ready, tuple(mounts or ()))
+        documents = Documents(registry, ready, routes)
+        #: Everything that is served.
+        self.router = Router((*resource_routes(self._answering), *documents.routes(), *routes))
 
     def stop(self) -> None:
         """End all watches and take no new ones. Other requests go on."""
@@ -82,28 +83,14 @@ class ApiApp:
         target: Target | None = None
         sent = _Sent(send)
         try:
+            request.match = match = self.router.match(request)
+            verb, target = match.route.verb, match.target
             await self._security.admit(request)
-            mounted = self._mounted(request.path)
-            if mounted is not None:
-                await mounted(scope, receive, sent)
-                return
-            target = find_target(request.path)
-            if target is None:
-                answer = await self._documents.answer(request)
-            else:
-                verb = verb_of(target, request)
-                answer = await self._resource(verb, target, request, sent)
-        except RefusedError as error:
-            answer = refusal(error)
-        except InterlockError as error:
-            kind, name = (target.kind, target.name) if target else (None, "")
-            answer = refusal(refusal_of(error, kind, name))
+            answer = await match.route.serve(request, sent)
         except asyncio.CancelledError:
             raise
-        except Exception:
-            # The path tells where to look; headers are never logged, for they hold the token.
-            _LOG.exception("%s %s failed", request.method, request.path)
-            answer = refusal(RefusedError(500, "an internal error occurred; the log tells more"))
+        except Exception as error:
+            answer = refusal(_refused(error, request, target))
         if answer is not None and not sent.begun:
             await _send(answer, self._date.now(), send)
             self._measures.note(verb, answer.status, asyncio.get_running_loop().time() - begun)
@@ -111,30 +98,38 @@ class ApiApp:
             self._measures.note(verb, 200, None)
 
     async def _serve_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A WebSocket belongs to a mount; the same rules let it in."""
+        """Open a WebSocket where the table has one; the same guard lets it in."""
+        request = Request(scope, receive)
+        sent = _Sent(send)
         try:
-            await self._security.admit(Request({**scope, "method": "GET"}, receive))
-            mounted = self._mounted(scope["path"])
-        except (RefusedError, InterlockError):
-            mounted = None
-        if mounted is None:
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
-        else:
-            await mounted(scope, receive, send)
+            request.match = match = self.router.match(request)
+            await self._security.admit(request)
+            await match.route.serve(request, sent)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            refused = _refused(error, request)
+            if sent.begun:
+                await send({"type": "websocket.close", "code": 1011})
+            else:
+                await _refuse_socket(refused, scope, send)
 
-    def _mounted(self, path: str) -> Handler | None:
-        for prefix, handler in self._mounts:
-            if path.startswith(prefix) and path[len(prefix) : len(prefix) + 1] in ("", "/"):
-                return handler
-        return None
+    def _answering(self, verb: str) -> Serve:
+        """Who answers for a verb on resources."""
+
+        async def serve(request: Request, send: Send) -> Answer | None:
+            target = request.match.target
+            assert target is not None, "a route of resources has a kind"
+            return await self._resource(verb, target, request, send)
+
+        return serve
 
     async def _resource(
         self, verb: str, target: Target, request: Request, send: Send
     ) -> Answer | None:
         match verb:
             case "get":
-                return await self._reads.get(_in_namespace(target), request)
+                return await self._reads.get(target, request)
             case "list":
                 return await self._reads.list(target, request)
             case "watch":
@@ -149,26 +144,31 @@ class ApiApp:
                 return await self._writes.delete(target, request)
             case "deletecollection":
                 return await self._writes.delete_collection(target, request)
-        raise RefusedError(405, "the server does not allow this method on the requested resource")
+        raise AssertionError(f"{verb} is no verb")
 
 
-def verb_of(target: Target, request: Request) -> str:
-    """What a request wants done, in the words of Kubernetes; empty when nothing that there is."""
-    named = bool(target.name)
-    match request.method:
-        case "GET" | "HEAD":
-            if request.query_string and request.flag("watch"):
-                return "watch"
-            return "get" if named else "list"
-        case "POST":
-            return "" if named else "create"
-        case "PUT":
-            return "update" if named else ""
-        case "PATCH":
-            return "patch" if named else ""
-        case "DELETE":
-            return "delete" if named else "deletecollection"
-    return ""
+def _refused(error: Exception, request: Request, target: Target | None = None) -> RefusedError:
+    """What a client is told when something was raised."""
+    if isinstance(error, RefusedError):
+        return error
+    if isinstance(error, InterlockError):
+        kind, name = (target.kind, target.name) if target else (None, "")
+        return refusal_of(error, kind, name)
+    # The path tells where to look; headers are never logged, for they hold the token.
+    _LOG.error("%s %s failed", request.method, request.path, exc_info=error)
+    return RefusedError(500, "an internal error occurred; the log tells more")
+
+
+async def _refuse_socket(error: RefusedError, scope: Scope, send: Send) -> None:
+    """Refuse the handshake with the code and the words that a plain request would get."""
+    if "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    answer = refusal(error)
+    headers = [(b"content-type", answer.content_type), *answer.headers]
+    code = answer.status
+    await send({"type": "websocket.http.response.start", "status": code, "headers": headers})
+    await send({"type": "websocket.http.response.body", "body": answer.body})
 
 
 class HttpDate:
@@ -200,12 +200,6 @@ class _Sent:
     def __call__(self, message: Scope) -> Awaitable[None]:
         self.begun = True
         return self._send(message)
-
-
-def _in_namespace(target: Target) -> Target:
-    if target.kind.namespaced and target.namespace is None:
-        raise bad_request(f"{target.kind.plural} are read by name in one namespace")
-    return target
 
 
 async def _send(answer: Answer, date: bytes, send: Send) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,6 +14,21 @@ from interlock.resources.manifests import ManifestError, read_manifests
 
 #: Deeper nesting is in no resource there is, and would only tire whoever walks it.
 MAX_DEPTH = 64
+#: YAML is dear to read. This is five times what a Job with 10,000 keys holds.
+MAX_YAML_VALUES = 50_000
+#: Bodies from this size on are read beside the event loop: others are answered meanwhile.
+LARGE = 32 * 1024
+
+T = TypeVar("T")
+#: One at a time: bodies that take long must not take all of the machine either.
+_BESIDE = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bodies")
+
+
+async def read_beside(size: int, read: Callable[[], T]) -> T:
+    """Do what takes as long as a body is large; at once when it is small."""
+    if size < LARGE:
+        return read()
+    return await asyncio.get_running_loop().run_in_executor(_BESIDE, read)
 
 
 def read_json(data: bytes) -> Any:
@@ -32,10 +49,10 @@ def read_yaml(data: bytes) -> Mapping[str, Any]:
     """One resource in YAML.
 
     Raises:
-        RefusedError: It is not YAML, or not one document.
+        RefusedError: It is not YAML, not one document, or more than a resource needs.
     """
     try:
-        documents = read_manifests(data)
+        documents = read_manifests(data, most=MAX_YAML_VALUES)
     except ManifestError as error:
         raise bad_request(f"the body is not valid YAML: {error}") from error
     if len(documents) != 1:

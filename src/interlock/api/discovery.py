@@ -13,7 +13,8 @@ from interlock.resources.kinds import KINDS, Kind
 KUBERNETES_MINOR = 32
 READ_VERBS = ("get", "list", "watch")
 WRITE_VERBS = ("create", "delete", "deletecollection", "patch", "update")
-STATUS_VERBS = ("get", "patch", "update")
+#: Nobody but the control plane writes a status.
+STATUS_VERBS = ("get",)
 
 
 def verbs_of(kind: Kind) -> tuple[str, ...]:
@@ -111,7 +112,7 @@ def _entries(kind: Kind) -> list[dict[str, Any]]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    if not _has_status_verbs(kind):
+    if not kind.has_status:
         return [entry]
     status = {
         "name": f"{kind.plural}/status",
@@ -121,10 +122,6 @@ def _entries(kind: Kind) -> list[dict[str, Any]]:
         "verbs": list(STATUS_VERBS),
     }
     return [entry, status]
-
-
-def _has_status_verbs(kind: Kind) -> bool:
-    return kind.has_status and not kind.made_by_system
 
 
 def aggregated(version: str, *, core: bool) -> dict[str, Any]:
@@ -164,7 +161,7 @@ def _aggregated_kind(kind: Kind) -> dict[str, Any]:
         entry["shortNames"] = list(kind.short_names)
     if kind.categories:
         entry["categories"] = list(kind.categories)
-    if _has_status_verbs(kind):
+    if kind.has_status:
         entry["subresources"] = [
             {
                 "subresource": "status",

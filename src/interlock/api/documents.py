@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,13 +12,16 @@ from interlock.api import discovery, openapi
 from interlock.api.answers import Answer, RefusedError, json_answer
 from interlock.api.openapi_protobuf import encode_document
 from interlock.api.page import page
-from interlock.api.requests import Form, Request, negotiate, wanted
+from interlock.api.requests import Form, Request, Send, negotiate, wanted
+from interlock.api.routing import ForAll, OnPath, Route, Serve
 from interlock.resources.codec import encode
 
-_NOT_FOUND = "the server could not find the requested resource"
 _PROTOBUF = b"application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 #: Older clients write the same format with an @, which their own reader then refuses.
 _PROTOBUF_NAMES = frozenset({_PROTOBUF.decode(), _PROTOBUF.decode().replace(".v1.0", "@v1.0")})
+
+#: Makes a document; None when there is none.
+_Answering = Callable[[Request], Answer | None]
 
 
 class Documents:
@@ -28,66 +31,66 @@ class Documents:
         self,
         registry: CollectorRegistry,
         ready: Callable[[], Sequence[str]],
-        mounted: Sequence[str] = (),
+        others: Sequence[Route] = (),
     ) -> None:
         self._registry = registry
         self._ready = ready
-        self._mounted = mounted
+        self._others = others
 
-    async def answer(self, request: Request) -> Answer:
-        """The document at a path.
+    def routes(self) -> Iterator[Route]:
+        """What is served."""
+        for path in ("/healthz", "/livez"):
+            yield _open(path, lambda _: _text("ok"), "whether the server lives")
+        yield _open("/readyz", self._readiness, "whether it is ready, and what is missing")
+        yield _read("/", self._page, "this page")
+        yield _read("/metrics", self._metrics, "measurements for Prometheus")
+        yield from _STATIC
 
-        Raises:
-            RefusedError: There is none, or it cannot be written.
-        """
-        answer = self._find(request)
-        if answer is None:
-            raise RefusedError(404, _NOT_FOUND)
-        if request.method not in ("GET", "HEAD"):
-            raise RefusedError(405, "the server does not allow this method on this path")
-        return answer
+    def _page(self, request: Request) -> Answer:  # noqa: ARG002
+        shown = (*self.routes(), *self._others)
+        return Answer(200, page(shown), b"text/html; charset=utf-8")
 
-    def _find(self, request: Request) -> Answer | None:
-        match request.path.rstrip("/"):
-            case "":
-                return Answer(200, page(self._mounted), b"text/html; charset=utf-8")
-            case "/healthz" | "/livez":
-                return _text("ok")
-            case "/readyz":
-                return self._readiness()
-            case "/metrics":
-                kind = b"text/plain; version=0.0.4; charset=utf-8"
-                return Answer(200, generate_latest(self._registry), kind)
-        return _static(request)
+    def _metrics(self, request: Request) -> Answer:  # noqa: ARG002
+        kind = b"text/plain; version=0.0.4; charset=utf-8"
+        return Answer(200, generate_latest(self._registry), kind)
 
-    def _readiness(self) -> Answer:
+    def _readiness(self, request: Request) -> Answer:  # noqa: ARG002
         missing = self._ready()
         if not missing:
             return _text("ok")
         return _text("".join(f"not ready: {what}\n" for what in missing), 503)
 
 
-def _static(request: Request) -> Answer | None:
-    match request.path.rstrip("/").split("/")[1:]:
-        case ["version"]:
-            return json_answer(discovery.version_document())
-        case ["api"]:
-            return _discovered(request, discovery.core_versions(), core=True)
-        case ["apis"]:
-            return _discovered(request, discovery.group_list(), core=False)
-        case ["api", version]:
-            return _maybe(discovery.resource_list("", version))
-        case ["apis", group]:
-            return _maybe(discovery.group_document(group))
-        case ["apis", group, version]:
-            return _maybe(discovery.resource_list(group, version)) if group else None
-        case ["openapi", "v2"]:
-            return _openapi_v2(request)
-        case ["openapi", "v3"]:
-            return json_answer(openapi.index())
-        case ["openapi", "v3", *place]:
-            return _openapi_v3("/".join(place))
-    return None
+def _read(path: str, answer: _Answering, gives: str) -> Route:
+    return Route(method="GET", path=path, right=OnPath("get"), serve=_serving(answer), gives=gives)
+
+
+def _open(path: str, answer: _Answering, gives: str) -> Route:
+    return Route(method="GET", path=path, right=ForAll(), serve=_serving(answer), gives=gives)
+
+
+def _serving(answer: _Answering) -> Serve:
+    async def serve(request: Request, send: Send) -> Answer:  # noqa: ARG001
+        found = answer(request)
+        if found is None:
+            raise RefusedError(404, "the server could not find the requested resource")
+        return found
+
+    return serve
+
+
+def _group(request: Request) -> Answer | None:
+    return _maybe(discovery.group_document(request.match.parts["group"]))
+
+
+def _resources(request: Request) -> Answer | None:
+    parts = request.match.parts
+    return _maybe(discovery.resource_list(parts.get("group", ""), parts["version"]))
+
+
+def _schemas(request: Request) -> Answer | None:
+    found = _v3_documents().get(request.match.path.removeprefix("/openapi/v3/"))
+    return None if found is None else Answer(200, found)
 
 
 def _discovered(request: Request, plain: dict[str, Any], *, core: bool) -> Answer:
@@ -130,10 +133,36 @@ def _v3_documents() -> dict[str, bytes]:
     return {place: encode(openapi.version_3(place)) for place in openapi.places()}
 
 
-def _openapi_v3(place: str) -> Answer | None:
-    found = _v3_documents().get(place)
-    return None if found is None else Answer(200, found)
-
-
 def _text(body: str, status: int = 200) -> Answer:
     return Answer(status, body.encode(), b"text/plain; charset=utf-8")
+
+
+#: What is the same for every server.
+_STATIC = (
+    _read(
+        "/version",
+        lambda _: json_answer(discovery.version_document()),
+        "the version, as Kubernetes' clients ask for it",
+    ),
+    _read(
+        "/api",
+        lambda request: _discovered(request, discovery.core_versions(), core=True),
+        "the versions of the group without a name",
+    ),
+    _read(
+        "/apis",
+        lambda request: _discovered(request, discovery.group_list(), core=False),
+        "the groups of kinds",
+    ),
+    _read("/api/{version}", _resources, "the kinds of a version"),
+    _read("/apis/{group}", _group, "the versions of a group"),
+    _read("/apis/{group}/{version}", _resources, "the kinds of a group and version"),
+    _read("/openapi/v2", _openapi_v2, "the schemas, OpenAPI version 2"),
+    _read(
+        "/openapi/v3",
+        lambda _: json_answer(openapi.index()),
+        "the schemas, OpenAPI version 3",
+    ),
+    _read("/openapi/v3/api/{version}", _schemas, "the schemas of a version"),
+    _read("/openapi/v3/apis/{group}/{version}", _schemas, "the schemas of a group and version"),
+)

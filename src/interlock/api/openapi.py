@@ -13,8 +13,8 @@ from typing import Any
 
 from interlock import __version__
 from interlock.api.discovery import group_versions
-from interlock.api.page import collection_path
 from interlock.api.requests import Media
+from interlock.api.routing import rows_of
 from interlock.resources.codec import encode
 from interlock.resources.kinds import KINDS, Kind
 from interlock.resources.schema import components
@@ -137,22 +137,13 @@ class _Operations:
         them fails on its own, before the server can say why it refuses.
         """
         kind = self._kind
-        everywhere = collection_path(kind)
-        here = everywhere
-        if kind.namespaced:
-            root = everywhere.rpartition("/")[0]
-            here = f"{root}/namespaces/{{namespace}}/{kind.plural}"
-        found = {everywhere: {"get": self._operation("get", "list", everywhere)}}
-        wanted = (("get", "list"), ("post", "create"), ("delete", "deletecollection"))
-        found[here] = self._item(wanted, here)
-        one = f"{here}/{{name}}"
-        singles = (("get", "get"), ("put", "update"), ("patch", "patch"), ("delete", "delete"))
-        found[one] = self._item(singles, one)
-        if kind.has_status and not kind.made_by_system:
-            found[f"{one}/status"] = self._item(singles[:3], f"{one}/status")
-        return found
+        wanted: dict[str, list[tuple[str, str]]] = {}
+        for row in rows_of(kind):
+            if row.when is None and (not row.subresource or row.verb == "get"):
+                wanted.setdefault(row.path, []).append((row.method.lower(), row.verb))
+        return {path: self._item(rows, path) for path, rows in wanted.items()}
 
-    def _item(self, wanted: tuple[tuple[str, str], ...], path: str) -> dict[str, Any]:
+    def _item(self, wanted: list[tuple[str, str]], path: str) -> dict[str, Any]:
         item: dict[str, Any] = {
             method: self._operation(method, verb, path) for method, verb in wanted
         }

@@ -7,39 +7,28 @@ from html import escape
 
 from interlock import __version__
 from interlock.api.discovery import verbs_of
-from interlock.resources.kinds import KINDS, Kind
+from interlock.api.routing import Route, collection_path
+from interlock.resources.kinds import KINDS
 
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:56rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse}td,th{text-align:left;padding:.25rem 1rem .25rem 0}"
     "code{background:#f3f3f3;padding:.1rem .3rem}"
 )
-_ENDPOINTS = (
-    ("/healthz", "whether the server lives"),
-    ("/readyz", "whether it is ready, and what is missing"),
-    ("/metrics", "measurements for Prometheus"),
-    ("/version", "the version, as Kubernetes' clients ask for it"),
-    ("/apis", "the groups of kinds"),
-    ("/openapi/v3", "the schemas, OpenAPI version 3"),
-    ("/openapi/v2", "the schemas, OpenAPI version 2"),
-)
 
 
-def collection_path(kind: Kind) -> str:
-    """Where all resources of a kind are listed."""
-    root = f"/apis/{kind.group}" if kind.group else "/api"
-    return f"{root}/{kind.version}/{kind.plural}"
-
-
-def page(mounted: Sequence[str]) -> bytes:
-    """The whole page, without scripts."""
+def page(routes: Sequence[Route]) -> bytes:
+    """The whole page, without scripts: the kinds, and those of other routes that can be opened."""
     kinds = "".join(
         f"<tr><td>{kind.name}</td><td>{_link(collection_path(kind))}</td>"
         f"<td>{', '.join(verbs_of(kind))}</td></tr>"
         for kind in KINDS.values()
     )
-    ends = "".join(f"<tr><td>{_link(path)}</td><td>{what}</td></tr>" for path, what in _ENDPOINTS)
-    more = "".join(f"<tr><td>{_link(path)}</td><td></td></tr>" for path in sorted(mounted))
+    ends = "".join(
+        f"<tr><td>{_link(route.path)}</td><td>{escape(route.gives)}</td></tr>"
+        for route in routes
+        if route.method == "GET" and route.when is None and "{" not in route.path
+    )
     html = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Interlock</title>"
         f"<style>{_STYLE}</style><h1>Interlock {__version__}</h1>"
@@ -47,7 +36,7 @@ def page(mounted: Sequence[str]) -> bytes:
         "<code>interlock get jobs</code>, <code>kubectl get jobs.interlock.dev</code> and any "
         "Kubernetes client work.</p>"
         f"<h2>Resources</h2><table><tr><th>Kind<th>Path<th>Verbs</tr>{kinds}</table>"
-        f"<h2>Endpoints</h2><table>{ends}{more}</table></html>"
+        f"<h2>Endpoints</h2><table>{ends}</table></html>"
     )
     return html.encode()
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from interlock.api.answers import RefusedError, bad_request
 
+if TYPE_CHECKING:
+    from interlock.api.routing import Match
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+#: The method of a request to open a WebSocket: a word that no HTTP request can have as its own.
+SOCKET = "(WebSocket)"
 #: No request may carry more. A Job with 10,000 parallel keys fits well.
 MAX_BODY = 3 * 1024 * 1024
 
@@ -103,15 +107,29 @@ def _read_query(raw: bytes) -> Mapping[str, str]:
 class Request:
     """One request, read as far as was needed."""
 
-    __slots__ = ("_receive", "headers", "method", "path", "query_string", "scope")
+    __slots__ = (
+        "headers",
+        "match",
+        "method",
+        "path",
+        "person",
+        "query_string",
+        "receive",
+        "scope",
+    )
+
+    #: What it means, as the router found it; set before anybody judges the request.
+    match: Match
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
-        self.method: str = scope["method"]
+        #: Who asks, as the door found out by proof, not by the client's word; empty when unknown.
+        self.person = ""
+        self.method: str = SOCKET if scope["type"] == "websocket" else scope["method"]
         self.path: str = scope["path"]
         self.query_string: bytes = scope["query_string"]
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self._receive = receive
+        self.receive = receive
 
     @property
     def query(self) -> Mapping[str, str]:
@@ -157,10 +175,10 @@ class Request:
         said = self.headers.get(b"content-length", b"0")
         if not said.isdigit() or len(said) > 12 or int(said) > MAX_BODY:
             raise _too_large()
-        message = await self._receive()
+        message = await self.receive()
         data: bytes = message.get("body", b"")
         while message.get("more_body") and len(data) <= MAX_BODY:
-            message = await self._receive()
+            message = await self.receive()
             data += message.get("body", b"")
         if len(data) > MAX_BODY:
             raise _too_large()
@@ -170,7 +188,7 @@ class Request:
 
     async def gone(self) -> None:
         """Return once the client has gone away."""
-        while (await self._receive())["type"] != "http.disconnect":
+        while (await self.receive())["type"] != "http.disconnect":
             pass
 
 

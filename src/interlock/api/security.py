@@ -1,44 +1,92 @@
-"""Who may ask. On loopback anyone on the machine; elsewhere whoever has the token.
+"""Who may ask. On loopback the server's own user and root; elsewhere whoever has the token.
 
-A page in a browser is not "anyone on the machine": a foreign `Origin` is always refused, and on
-loopback a foreign `Host` too, so that no name that an attacker points at 127.0.0.1 gets in.
+Whose a connection on this machine is, the kernel says. A page in a browser is not its user: a
+foreign `Origin` is always refused, and on loopback a foreign `Host` too, so that no name that an
+attacker points at 127.0.0.1 gets in.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
+import os
+import threading
+from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from interlock.api.answers import RefusedError
+from interlock.api.answers import Cause, Details, RefusedError
 from interlock.api.requests import Request
+from interlock.api.socket_diag import CALLER, UNASKED, Caller
+from interlock.private_files import NotPrivateError, own_users, read_secret, user_name
 from interlock.resources.errors import InterlockError
 
-#: These tell nothing, and whoever watches over a server has no token.
-OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
 MIN_TOKEN = 16
+#: Marks the refusal of a connection that belongs to another user.
+OTHER_USER = "OtherUser"
+_WAYS_IN = (
+    "start the server with --token-file FILE and show a token of it, or with --any-local-user to "
+    "let every user of this machine run commands as the server's user"
+)
+#: A directory service that has not told a name by then is not waited for.
+_NAME_S = 2.0
+#: What a browser says of a request that a page of another site made.
+_FOREIGN_SITES = frozenset({b"cross-site", b"same-site"})
 
 
 class TokenFileError(InterlockError):
     """The token file cannot be used."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class Guard(Protocol):
     """Stands at the door of a server."""
 
     async def admit(self, request: Request) -> None:
-        """Let a request in; one for a WebSocket counts as a GET.
+        """Let a request in; `request.match` says which route of the table it means.
 
         Raises:
             RefusedError: It is not let in, and why.
             InterlockError: Whoever would know cannot be asked.
         """
         ...
+
+
+class UserNames:
+    """What users are called, found out once each, and away from the event loop.
+
+    A directory service may take its time, or never answer.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, Future[str]] = {}
+        self._slow: set[int] = set()
+
+    async def of(self, uid: int) -> str:
+        """The name of a user; `uid:1234` when there is none, or nobody tells it."""
+        known = self._known.get(uid)
+        if known is None:
+            known = self._known[uid] = Future()
+            # A thread of its own, that nobody waits for at the end of the program.
+            threading.Thread(target=_find_name, args=(uid, known), daemon=True).start()
+        if not known.done() and uid not in self._slow:
+            await asyncio.wait([asyncio.wrap_future(known)], timeout=_NAME_S)
+        if known.done():
+            return known.result()
+        self._slow.add(uid)
+        return f"uid:{uid}"
+
+
+def _find_name(uid: int, known: Future[str]) -> None:
+    known.set_result(user_name(uid))
 
 
 class Security(Struct, frozen=True, kw_only=True):
@@ -48,25 +96,52 @@ class Security(Struct, frozen=True, kw_only=True):
     loopback: bool = True
     #: Any of these lets in; empty means that no token is needed.
     tokens: tuple[bytes, ...] = ()
+    #: On loopback and without tokens: let in every user of this machine.
+    any_local_user: bool = False
+    #: Else these.
+    users: frozenset[int] = field(default_factory=own_users)
+    names: UserNames = field(default_factory=UserNames)
 
     def __repr__(self) -> str:
         return f"Security(loopback={self.loopback}, tokens={len(self.tokens)})"
+
+    @property
+    def asks_the_kernel(self) -> bool:
+        """Whether it depends on the kernel's word who gets in."""
+        return self.loopback and not self.tokens and not self.any_local_user
 
     async def admit(self, request: Request) -> None:
         """Let a request in.
 
         Raises:
-            RefusedError: It comes from a foreign page, or without a token.
+            RefusedError: It comes from a foreign page, without a token, or from another user.
         """
+        check_origin(request)
         headers = request.headers
         host = headers.get(b"host", b"")
         if self.loopback and not _is_local(host):
             raise RefusedError(403, "this server answers to names of the loopback interface only")
-        origin = headers.get(b"origin")
-        if origin is not None and not _is_own(origin, host):
-            raise RefusedError(403, "requests from pages of other sites are refused")
-        if self.tokens and request.path not in OPEN_PATHS:
+        if request.match.is_open:
+            return
+        caller: Caller = request.scope.get("state", {}).get(CALLER, UNASKED)
+        if self.tokens:
             self._check_token(headers.get(b"authorization", b""))
+        elif self.asks_the_kernel and caller.uid not in self.users:
+            raise await self._other_user(caller)
+        if caller.uid is not None:
+            request.person = await self.names.of(caller.uid)
+
+    async def _other_user(self, caller: Caller) -> RefusedError:
+        me = os.geteuid()
+        mine = f"{await self.names.of(me)} and root" if me else "root"
+        told = caller.why
+        if caller.uid is not None:
+            told = f"the kernel says that it belongs to {await self.names.of(caller.uid)}"
+        return RefusedError(
+            403,
+            f"this server answers connections of {mine} alone, and not this one: {told}",
+            details=Details(causes=(Cause(OTHER_USER, _WAYS_IN),)),
+        )
 
     def _check_token(self, authorization: bytes) -> None:
         scheme, _, given = authorization.partition(b" ")
@@ -79,6 +154,26 @@ class Security(Struct, frozen=True, kw_only=True):
             raise unauthorized("a valid token is needed: Authorization: Bearer TOKEN")
 
 
+def check_origin(request: Request) -> None:
+    """Refuse what a page of another site had a browser send, and what names two hosts.
+
+    Raises:
+        RefusedError: It is one of these.
+    """
+    headers = request.headers
+    if sum(name == b"host" for name, _ in request.scope["headers"]) > 1:
+        raise RefusedError(400, "there is more than one Host header")
+    origin = headers.get(b"origin")
+    if origin is not None:
+        if not _is_own(origin, headers.get(b"host", b"")):
+            raise RefusedError(403, "requests from pages of other sites are refused")
+    elif (
+        request.method not in ("GET", "HEAD")
+        and headers.get(b"sec-fetch-site", b"none") in _FOREIGN_SITES
+    ):
+        raise RefusedError(403, "requests from pages of other sites are refused")
+
+
 def unauthorized(message: str) -> RefusedError:
     """The refusal of somebody who is not known."""
     return RefusedError(401, message, headers=((b"www-authenticate", b"Bearer"),))
@@ -88,10 +183,12 @@ def read_tokens(path: Path) -> tuple[bytes, ...]:
     """The tokens of a file, one a line; blank lines and lines with # are left out.
 
     Raises:
-        TokenFileError: There is none, or one that is too short to be a secret.
+        TokenFileError: There is none, or one that is no secret: too short, or known to others.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_secret(path).splitlines()
+    except NotPrivateError as error:
+        raise TokenFileError(error.message, error.hint) from error
     except OSError as error:
         raise TokenFileError(f"{path}: {error.strerror}") from error
     tokens = tuple(line.strip() for line in lines if line.strip() and not line.startswith(b"#"))

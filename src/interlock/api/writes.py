@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -16,22 +17,23 @@ from interlock.api.answers import (
     success,
     warning_headers,
 )
-from interlock.api.bodies import read_json, read_yaml
+from interlock.api.bodies import read_beside, read_json, read_yaml
 from interlock.api.options import WriteOptions, deletion, write_options
 from interlock.api.protobuf_bodies import read_namespace
 from interlock.api.requests import Media, Request
 from interlock.api.routing import Target
 from interlock.api.views import Views
-from interlock.resources.checks import check_update
+from interlock.resources.checks import check_due, check_new, check_update
 from interlock.resources.codec import encode, to_builtins
 from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import NAMESPACES
+from interlock.resources.marks import completed, with_kept_marks
 from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.patches import json_patch, merge_patch
 from interlock.resources.validation import read_resource
-from interlock.store.contract import Selection, Store
+from interlock.store.contract import Now, Selection, Store
 
 #: How often a write that names no version is tried again when others write too.
 TRIES = 8
@@ -53,37 +55,44 @@ _Change = Callable[[Resource], _Draft]
 class Writes:
     """The verbs that change something. Everything is checked before the store sees it."""
 
-    def __init__(self, store: Store, views: Views, mode: Mode = Mode.EMBEDDED) -> None:
+    def __init__(self, store: Store, views: Views, now: Now, mode: Mode = Mode.EMBEDDED) -> None:
         self._store = store
         self._views = views
+        self._now = now
         self._mode = mode
 
     async def create(self, target: Target, request: Request) -> Answer:
         """Store a new resource."""
         _check_writable(target)
         options = write_options(request)
-        draft = _read(target, request, await request.body(), options)
+        data = await request.body()
+        draft = await read_beside(len(data), lambda: _read(target, request, data, options))
         resource = _placed(draft.resource, target)
         if resource.metadata.resource_version:
             raise bad_request("resourceVersion should not be set on objects to be created")
         self._check_mode(resource)
-        made = await self._store.create(prepared(resource), dry_run=options.dry_run)
+        if problems := check_new(resource):
+            raise InvalidError(resource.kind, resource.metadata.name, problems)
+        ready = completed(None, prepared(resource), request.person)
+        made = await self._store.create(ready, dry_run=options.dry_run)
         return self._answer(target, request, _Draft(made, draft.warnings), 201)
 
     async def update(self, target: Target, request: Request) -> Answer:
-        """Replace a resource, or its status."""
+        """Replace a resource."""
         _check_writable(target)
         options = write_options(request)
-        draft = _read(target, request, await request.body(), options)
+        data = await request.body()
+        draft = await read_beside(len(data), lambda: _read(target, request, data, options))
         wanted = _Draft(_placed(draft.resource, target), draft.warnings)
         return await self._change(target, request, options, lambda _: wanted)
 
     async def patch(self, target: Target, request: Request) -> Answer:
-        """Change part of a resource, or of its status."""
+        """Change part of a resource."""
         _check_writable(target)
         media = request.media()
         options = write_options(request)
-        apply = _patcher(target, media, await request.body())
+        data = await request.body()
+        apply = await read_beside(len(data), lambda: _patcher(target, media, data))
 
         def change(old: Resource) -> _Draft:
             patched = apply(to_builtins(old))
@@ -92,10 +101,15 @@ class Writes:
             )
             return _Draft(_placed(resource, target), tuple(warnings))
 
-        return await self._change(target, request, options, change)
+        return await self._change(target, request, options, change, len(data))
 
     async def _change(
-        self, target: Target, request: Request, options: WriteOptions, change: _Change
+        self,
+        target: Target,
+        request: Request,
+        options: WriteOptions,
+        change: _Change,
+        size: int = 0,
     ) -> Answer:
         """Read, change and write; again when someone else wrote in between.
 
@@ -103,8 +117,9 @@ class Writes:
         """
         for left in reversed(range(TRIES)):
             old = await self._store.get(target.key)
-            draft = change(old)
+            draft = await read_beside(size, partial(change, old))
             new, warnings = _settled(old, draft)
+            new = completed(old, new, request.person)
             try:
                 made = await self._write(target, old, new, dry_run=options.dry_run)
             except ConflictError:
@@ -117,9 +132,7 @@ class Writes:
     async def _write(
         self, target: Target, old: Resource, new: Resource, *, dry_run: bool
     ) -> Resource:
-        if target.subresource == "status":
-            return await self._store.update_status(new, dry_run=dry_run)
-        if problems := check_update(old, new):
+        if problems := check_update(old, new) + check_due(old, new, self._now()):
             raise InvalidError(target.kind.name, target.name, problems)
         if getattr(old, "spec", None) != getattr(new, "spec", None):
             self._check_mode(new)
@@ -132,9 +145,9 @@ class Writes:
 
     async def delete(self, target: Target, request: Request) -> Answer:
         """Delete a resource, or mark it as going."""
-        _check_writable(target)
         if target.subresource:
             raise RefusedError(405, "a status cannot be deleted")
+        _check_writable(target)
         how = deletion(request, await request.body())
         gone = await self._store.delete(target.key, how.options, dry_run=how.dry_run)
         if gone.is_going:
@@ -170,7 +183,15 @@ class Writes:
 
 
 def _check_writable(target: Target) -> None:
+    """Refuse what nobody may write from outside, whoever it is.
+
+    A status is what the rooms know: whoever could write that a Job was let in, or that it is
+    over, would have two at work on one lock.
+    """
     kind = target.kind
+    if target.subresource:
+        told = f"the status of {kind.plural} is written by the control plane alone"
+        raise RefusedError(403, f"{told}; it can only be read")
     if kind.made_by_system:
         raise RefusedError(
             403, f"{kind.plural} are made and removed by the system; they can only be read"
@@ -226,7 +247,7 @@ def _with_finalizer(job: Resource) -> Resource:
 
 
 def _settled(old: Resource, draft: _Draft) -> tuple[Resource, tuple[str, ...]]:
-    """The draft with the version it was made from, and with the finalizer that is not its own.
+    """The draft with the version it was made from, and with the finalizer and the marks that stay.
 
     A Job without its finalizer would vanish, and its locks pass on, while its processes run.
     """
@@ -240,8 +261,9 @@ def _settled(old: Resource, draft: _Draft) -> tuple[Resource, tuple[str, ...]]:
     if not given:
         new = replace(new, metadata=replace(metadata, resource_version=before.resource_version))
     if JOB_FINALIZER in before.finalizers and JOB_FINALIZER not in metadata.finalizers:
-        return _with_finalizer(new), (*warnings, KEPT_FINALIZER)
-    return new, warnings
+        new, warnings = _with_finalizer(new), (*warnings, KEPT_FINALIZER)
+    new, kept = with_kept_marks(old, new)
+    return new, (*warnings, *(f"the mark {name} stays" for name in kept))
 
 
 def _own_conflict(old: Resource, given: str) -> RefusedError:

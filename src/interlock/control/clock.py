@@ -39,9 +39,25 @@ class Clock(Protocol):
         """Ring after a length of time, whatever the wall clock does."""
         ...
 
-    def on_jump(self, callback: Callable[[], None]) -> Timer:
-        """Ring whenever the wall clock was set: times that were waited for may have moved."""
+    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Ring whenever the wall clock was set, until the returned call is made.
+
+        Times that were waited for may have moved.
+        """
         ...
+
+
+def listening(
+    listeners: list[Callable[[], None]], callback: Callable[[], None]
+) -> Callable[[], None]:
+    """Add a listener; the returned call takes it away again."""
+    listeners.append(callback)
+
+    def leave() -> None:
+        if callback in listeners:
+            listeners.remove(callback)
+
+    return leave
 
 
 async def pause(clock: Clock, seconds: float) -> None:
@@ -76,36 +92,6 @@ class _Alarm:
         self._clock.forget_alarm(self)
 
 
-class Jumps:
-    """Those who want to know whenever the wall clock was set."""
-
-    def __init__(self) -> None:
-        self._told: dict[_Told, None] = {}
-
-    def tell(self, callback: Callable[[], None]) -> Timer:
-        """Tell another one, until that is cancelled."""
-        told = _Told(self._told, callback)
-        self._told[told] = None
-        return told
-
-    def callbacks(self) -> tuple[Callable[[], None], ...]:
-        """Who is to be told now, in the order they asked."""
-        return tuple(told.callback for told in self._told)
-
-
-class _Told:
-    """One who wants to know."""
-
-    __slots__ = ("_all", "callback")
-
-    def __init__(self, everybody: dict[_Told, None], callback: Callable[[], None]) -> None:
-        self._all = everybody
-        self.callback = callback
-
-    def cancel(self) -> None:
-        self._all.pop(self, None)
-
-
 class SystemClock:
     """The machine's clock, on the running event loop.
 
@@ -115,7 +101,7 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._alarms: Timetable[_Alarm, datetime] = Timetable()
-        self._jumps = Jumps()
+        self._jumps: list[Callable[[], None]] = []
         self._timer: WallTimer | None = None
         self._started = False
         self._closed = False
@@ -142,10 +128,10 @@ class SystemClock:
         """Ring after a length of time."""
         return asyncio.get_running_loop().call_later(max(seconds, 0.0), callback)
 
-    def on_jump(self, callback: Callable[[], None]) -> Timer:
-        """Ring whenever the wall clock was set."""
+    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Ring whenever the wall clock was set, until the returned call is made."""
         self._start()
-        return self._jumps.tell(callback)
+        return listening(self._jumps, callback)
 
     def forget_alarm(self, alarm: _Alarm) -> None:
         """Let an alarm not ring; the timer finds out when it wakes."""
@@ -187,7 +173,7 @@ class SystemClock:
         self._arm()
 
     def _was_set(self) -> None:
-        for callback in self._jumps.callbacks():
+        for callback in tuple(self._jumps):
             callback()
         self._ring()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from interlock.control.actions_text import describe_actions
@@ -17,31 +18,34 @@ from interlock.control.gate import Gate
 from interlock.control.informer import drop_from, note_in
 from interlock.control.metrics import Metrics
 from interlock.control.queue import PLACES, Item, WorkQueue
-from interlock.control.reconciler import Change, Reconciler
+from interlock.control.reconciler import Change, GivesOrders, Reconciler
 from interlock.control.reports import Reports
-from interlock.control.runtime import RuntimeUnavailableError
+from interlock.control.runtime import OrderDeniedError, RuntimeUnavailableError
 from interlock.control.staleness import Staleness
 from interlock.control.troubles import (
     Troubled,
     is_trouble_only,
     trouble_after,
-    trouble_to_clear,
+    trouble_of,
 )
+from interlock.control.turns import PART, in_parts
 from interlock.resources.actions import (
     Decision,
     ForgetTask,
     RecordControlledJob,
     RecordJobConfig,
+    StopTask,
 )
 from interlock.resources.errors import (
     AlreadyExistsError,
     ConflictError,
     FencedError,
+    ForbiddenError,
     InterlockError,
     NotFoundError,
     UnavailableError,
 )
-from interlock.resources.job import Job, Trouble
+from interlock.resources.job import Job, Order, Trouble
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import TaskReport
 from interlock.resources.transitions import has_ended, is_admitted
@@ -54,11 +58,11 @@ _TURN = 32
 #: So many stale decisions in a row are made anew at once; after that there is a delay.
 _AT_ONCE = 3
 
-#: So many objects are told of at a time when all are.
-REVISITED = 500
-
 #: Writes that tell how a schedule goes.
 _NUMBERS = frozenset({RecordJobConfig, RecordControlledJob})
+
+#: Told when they begin; after that the object says that they last.
+_REFUSALS = (OrderDeniedError, ForbiddenError)
 
 #: What keys that back off may wait for.
 _STORE, _RUNTIME = "store", "runtime"
@@ -181,17 +185,17 @@ class Loop:
         """Have a room look at a key."""
         self._queue.wake(Item(room, key))
 
-    async def revisit(self) -> None:
+    async def revisit(self, part: int = PART) -> None:
         """Wake the rooms about everything there is, as if it were new.
 
         Others get their turn meanwhile, or a lease would run out while much is looked through. What
         changes is told after that, so that nobody hears of a change of what they do not know.
         """
         self._to_tell = []
-        for part in _in_parts([held.key for cache in self._caches.values() for held in cache]):
-            found = [self._caches[key.kind].get(key) for key in part]
+        everything = [held.key for cache in self._caches.values() for held in cache]
+        async for keys in in_parts(everything, part):
+            found = (self._caches[key.kind].get(key) for key in keys)
             self._wake_rooms([Change(None, held) for held in found if held is not None])
-            await asyncio.sleep(0)
         told, self._to_tell = self._to_tell, None
         self._wake_rooms(told)
 
@@ -246,8 +250,8 @@ class Loop:
         if decision.actions:
             ahead = self._foresight.of(decision, self._clock.now())
             self._begin(self._apply(item, decision, seen, ahead))
-        elif (troubled := trouble_to_clear(item, seen)) is not None:
-            self._begin(self._clear_trouble(item, decision, troubled))
+        elif self._trouble_left(item, decision, seen) is not None:
+            self._begin(self._settle_trouble(item, decision))
         else:
             self._finish(item, decision)
 
@@ -293,19 +297,29 @@ class Loop:
             failure = error
         self._note(applied)
         self._metrics.rooms[item.room].apply.observe(self._clock.monotonic() - began)
-        self._record(item, decision, seen, failure)
+        if ahead is not None and isinstance(failure, OrderDeniedError):
+            # All was written, and the room that gives orders has its own denied.
+            self._record(item, decision, seen, None)
+            self._finish(item, decision)
+            item, decision, ahead = ahead.item, ahead.decision, None
+        if not (isinstance(failure, _REFUSALS) and self._queue.failures(item)):
+            self._record(item, decision, seen, failure)
         if ahead is not None:
             self._record(*ahead, seen, failure)
         if failure is not None:
             if ahead is not None:
                 self._foresight.came_to_nothing(ahead.item)
-            await self._fail(item, failure)
+            self._not_stopped(item, decision, applied)
+            await self._fail(item, failure, decision.wake_at)
             return
-        self._finish(item, decision)
-        if ahead is not None:
-            self._finish(*ahead)
         if self._down:
             self._reached(applied)
+        if ahead is not None:
+            self._finish(*ahead)
+        if self._trouble_left(item, decision, self._seen(item.key)) is not None:
+            await self._settle_trouble(item, decision)
+        else:
+            self._finish(item, decision)
 
     def _note(self, applied: Applied) -> None:
         """Let every room see what was written at once, before the store tells of it."""
@@ -374,7 +388,14 @@ class Loop:
 
     # What went wrong.
 
-    async def _fail(self, item: Item, error: Exception) -> None:
+    def _not_stopped(self, item: Item, decision: Decision, applied: Applied) -> None:
+        """Let a room know of orders to stop that nobody got."""
+        room = self._rooms[item.room]
+        stops = [each.task for each in decision.actions if isinstance(each, StopTask)]
+        if stops and isinstance(room, GivesOrders):
+            room.not_stopped(item.key, [task for task in stops if task not in applied.stopped])
+
+    async def _fail(self, item: Item, error: Exception, wake_at: datetime | None = None) -> None:
         """Put a key back to be tried again, in the way that fits what went wrong."""
         room = self._metrics.rooms[item.room]
         match error:
@@ -384,9 +405,23 @@ class Loop:
             case FencedError():
                 self._gate.fence(self._term, str(error))
                 self._queue.retry(item)
+            case OrderDeniedError():
+                room.retries += 1
+                if self._queue.failures(item):
+                    # What lasts a moment is worth no word.
+                    await self._tell_trouble(item, error)
+                # What waits to start may run out of time; what is to stop has none to lose.
+                due = wake_at if error.order is Order.LAUNCH else None
+                self._queue.retry(item, wake_at=due)
             case InterlockError(retryable=True):
                 room.retries += 1
                 self._queue.retry(item, self._cause(error))
+            case InterlockError():
+                # Somebody refuses; where in the program that was found out is of no interest.
+                room.failures += 1
+                if await self._tell_trouble(item, error) or not self._queue.failures(item):
+                    logger.warning("%s %s: %s", item.room, item.key, error)
+                self._queue.retry(item)
             case _:
                 room.failures += 1
                 logger.error("%s %s failed", item.room, item.key, exc_info=error)
@@ -414,13 +449,32 @@ class Loop:
         self._down[cause] = None
         return cause
 
-    async def _tell_trouble(self, item: Item, error: Exception) -> None:
-        trouble = trouble_after(item, self._seen(item.key), error, self._clock.now())
+    async def _tell_trouble(self, item: Item, error: Exception) -> bool:
+        """Write what is wrong, unless that is told already; returns whether it was news."""
+        trouble = trouble_of(item, self._seen(item.key), error, self._clock.now())
         if trouble is not None:
             await self._write_trouble(*trouble)
+        return trouble is not None
 
-    async def _clear_trouble(self, item: Item, decision: Decision, troubled: Troubled) -> None:
-        await self._write_trouble(troubled, None)
+    def _trouble_left(
+        self, item: Item, decision: Decision, seen: Resource | None
+    ) -> tuple[Troubled, Trouble | None] | None:
+        """What is to be written of trouble, now that a room has done all it decided.
+
+        It is not over while an order is owed: that nothing was done about it for once proves
+        nothing.
+        """
+        told = trouble_after(item, seen, decision.trouble, self._clock.now())
+        if told is None or decision.trouble:
+            return told
+        room = self._rooms[item.room]
+        return None if isinstance(room, GivesOrders) and room.owes(item.key) else told
+
+    async def _settle_trouble(self, item: Item, decision: Decision) -> None:
+        """Write what a room that has done all it decided says of trouble."""
+        told = self._trouble_left(item, decision, self._seen(item.key))
+        if told is not None:
+            await self._write_trouble(*told)
         self._finish(item, decision)
 
     async def _write_trouble(self, troubled: Troubled, trouble: Trouble | None) -> None:
@@ -431,10 +485,6 @@ class Loop:
         except Exception as error:
             logger.warning("%s: its trouble could not be written: %s", troubled.key, error)
         self._note(applied)
-
-
-def _in_parts(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    return (keys[at : at + REVISITED] for at in range(0, len(keys), REVISITED))
 
 
 def _may_have_tasks(job: Job) -> bool:

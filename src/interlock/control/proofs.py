@@ -13,8 +13,11 @@ from typing import Any
 
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock
+from interlock.resources.admission import Grant
 from interlock.resources.errors import ExpiredError, InterlockError, NotFoundError
+from interlock.resources.job import Job
 from interlock.resources.kinds import KINDS
+from interlock.resources.lock import Lock, is_held_by
 from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import Selection, Store
 
@@ -66,6 +69,18 @@ class Proofs:
         question = ("blockers" if blocking else "dependents", owner.metadata.uid, version)
         return self._ask(question, owner.key, lambda: self._is_unnamed(owner, blocking))
 
+    def is_not_granted(self, lock: Key, job: Job, grant: Grant) -> bool:
+        """Whether a record that the cache does not show with a Job's grant is proven without it.
+
+        A grant is stored before the Job is let in with it, and for as long as the Job may do
+        something. A cache that has heard everything up to the Job's version would show it.
+        """
+        if self._caches[lock.kind].version >= job.version:
+            return True
+        told = f"{lock} with {grant.token} to {job.metadata.uid}"
+        question = ("grant", told, job.version)
+        return self._ask(question, job.key, lambda: self._is_not_held(lock, job, grant))
+
     def close(self) -> None:
         """Ask no more."""
         for task in self._asking.values():
@@ -107,6 +122,14 @@ class Proofs:
         except NotFoundError:
             return True
         return found.metadata.uid != uid
+
+    async def _is_not_held(self, lock: Key, job: Job, grant: Grant) -> bool:
+        try:
+            found = await self._store.get(lock)
+        except NotFoundError:
+            return True
+        assert isinstance(found, Lock)
+        return not is_held_by(found, job, grant)
 
     async def _is_empty(self, namespace: str) -> bool:
         for kind in self._caches:

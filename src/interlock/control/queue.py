@@ -66,7 +66,7 @@ class WorkQueue:
         self._moments: Timetable[Item, datetime] = Timetable()
         self._retry_timer: tuple[float, Timer] | None = None
         self._moment_timer: tuple[datetime, Timer] | None = None
-        self._jumps = clock.on_jump(self._wake_waiting)
+        self._stop_listening = clock.on_jump(self._wake_waiting)
 
     @property
     def depth(self) -> int:
@@ -158,13 +158,17 @@ class WorkQueue:
             self._arm_moments()
         self._leave_work(item)
 
-    def retry(self, item: Item, cause: str = "") -> None:
+    def retry(self, item: Item, cause: str = "", wake_at: datetime | None = None) -> None:
         """A key failed: look again after a delay that grows with every failure in a row.
 
-        Keys that wait for the same `cause` are brought back together by `hasten`.
+        Keys that wait for the same `cause` are brought back together by `hasten`. One that is due
+        at a moment is looked at then, however long the delay.
         """
         failures = self._failures[item] = self._failures.get(item, 0) + 1
         self._wait_for(item, cause)
+        if wake_at is not None and wake_at > self._clock.now():
+            self._moments.put(item, wake_at)
+            self._arm_moments()
         if self._leave_work(item):
             return
         delay = delay_after(failures, self._luck)
@@ -192,7 +196,7 @@ class WorkQueue:
 
     def close(self) -> None:
         """Drop everything that is not in work, for good: nobody is to look any more."""
-        self._jumps.cancel()
+        self._stop_listening()
         self._ready.clear()
         self._due.clear()
         self._is_ready.clear()

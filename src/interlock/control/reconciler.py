@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from interlock.resources.actions import Decision
 from interlock.resources.metadata import Key, Resource
+from interlock.resources.tasks import TaskId
 
 
 class Change(Struct, frozen=True):
@@ -41,4 +42,17 @@ class Reconciler(Protocol):
 
     def look(self, key: Key, now: datetime) -> Decision:
         """Read all that matters into one view, and decide."""
+        ...
+
+
+@runtime_checkable
+class GivesOrders(Protocol):
+    """A room whose decisions hold orders to a runtime, which may be denied."""
+
+    def not_stopped(self, key: Key, tasks: Iterable[TaskId]) -> None:
+        """Orders to stop these attempts came to nothing: they are to be given again."""
+        ...
+
+    def owes(self, key: Key) -> bool:
+        """Whether an order is due that was not carried out so far."""
         ...

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from interlock.resources.errors import UnavailableError
+from interlock.resources.errors import InterlockError, UnavailableError
+from interlock.resources.job import Order
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 
 Listener = Callable[[Sequence[TaskReport]], None]
@@ -28,11 +29,25 @@ class RuntimeUnavailableError(UnavailableError):
     """It was the runtime, not the store, that could not be reached."""
 
 
+class OrderDeniedError(InterlockError):
+    """An order is refused for now, for a reason that is not its own: told, and given again.
+
+    Whoever refuses may have carried it out in part; giving it again is harmless.
+    """
+
+    retryable = True
+
+    def __init__(self, order: Order, message: str) -> None:
+        super().__init__(message)
+        self.order = order
+
+
 class Runtime(Protocol):
     """Starts, stops and watches attempts. Every backend passes `testing.runtime_contract`.
 
     All calls may raise `UnavailableError`, after which nothing is known, and `FencedError`
-    once a runtime was taken over by a newer leader.
+    once a runtime was taken over by a newer leader. Orders to launch and to stop may raise
+    `OrderDeniedError`: the others of the same call were carried out.
     """
 
     @property

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from interlock.control.queue import Item
 from interlock.control.reconciler import Change
+from interlock.control.runtime import OrderDeniedError
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job import Job, Trouble
+from interlock.resources.job import Job, Order, Trouble
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Resource
 
@@ -24,28 +25,31 @@ _LONGEST = 1000
 
 
 def trouble_after(
-    item: Item, seen: Resource | None, error: Exception, now: datetime
-) -> tuple[Troubled, Trouble] | None:
-    """The trouble to write on what an item is about; None when there is nothing to write.
+    item: Item, seen: Resource | None, message: str, now: datetime, order: Order | None = None
+) -> tuple[Troubled, Trouble | None] | None:
+    """What to write after a look: a trouble, or (no message) that it is over; None for nothing.
 
     The trouble of another room stays: two rooms that fail must not take turns overwriting.
     """
     if not isinstance(seen, _TROUBLED):
         return None
     held = seen.status.trouble
-    message = f"{type(error).__name__}: {error}"[:_LONGEST]
-    if held is not None and (held.room != item.room or held.message == message):
+    if held is not None and held.room != item.room:
         return None
-    since = held.since if held is not None else now
-    return seen, Trouble(room=item.room, message=message, since=since)
+    if not message:
+        return None if held is None else (seen, None)
+    since = held.since if held is not None and held.order is order else now
+    told = Trouble(room=item.room, message=message[:_LONGEST], since=since, order=order)
+    return (seen, told) if told != held else None
 
 
-def trouble_to_clear(item: Item, seen: Resource | None) -> Troubled | None:
-    """What has its trouble over, now that the same room has looked and found nothing to do."""
-    if not isinstance(seen, _TROUBLED):
-        return None
-    held = seen.status.trouble
-    return seen if held is not None and held.room == item.room else None
+def trouble_of(
+    item: Item, seen: Resource | None, error: Exception, now: datetime
+) -> tuple[Troubled, Trouble | None] | None:
+    """What to write after a look that failed; None for nothing."""
+    if isinstance(error, OrderDeniedError):
+        return trouble_after(item, seen, str(error), now, error.order)
+    return trouble_after(item, seen, f"{type(error).__name__}: {error}", now)
 
 
 def is_trouble_only(change: Change) -> bool:

@@ -59,6 +59,10 @@ def compose(
     if sum(isinstance(action, LaunchTask) for action in actions) >= view.launches_at_once:
         # There may be more to launch, and now is when others are listened to.
         wake_at = now
+    if any((each.task.index, each.task.attempt) in view.reports for each in launches):
+        # It ran before, in the days that a store which was put back knows nothing of: nobody will
+        # tell of it again.
+        wake_at = now
     reason = _reason(folded, halted, launches, actions) if actions else ""
     return Decision(tuple(actions), wake_at, reason)
 
@@ -102,7 +106,7 @@ def _repeated(
                 yield _stop(job, task)
         elif not view.reports_complete or task.state is not TaskState.STARTING:
             continue
-        elif left > 0 and (report is None or report.prepared):
+        elif left > 0 and view.may_launch and (report is None or report.prepared):
             left -= 1
             yield LaunchTask(job, order_of(job, task.index, task.attempt))
 

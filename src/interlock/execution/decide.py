@@ -36,7 +36,13 @@ from interlock.resources.actions import (
 )
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.indexes import IndexSet
-from interlock.resources.job import JOB_FINALIZER, RELEASE_ANNOTATION, Job
+from interlock.resources.job import (
+    JOB_FINALIZER,
+    RELEASE_ANNOTATION,
+    RELEASED_BY_ANNOTATION,
+    Job,
+    released_attempts,
+)
 from interlock.resources.tasks import (
     EndedTask,
     ExecutionReason,
@@ -109,7 +115,7 @@ def _rest(view: ExecutionView, job: Job, now: datetime) -> Decision:
     """
     cleared: tuple[Action, ...] = ()
     if view.reports:
-        past = past_reports(view, job.status.execution)
+        past = past_reports(view, job.status.execution, is_over=True)
         cleared = tuple(clear_away(view, job, past, now))
         if any(map(may_run, past)):
             why = "stop what must not run any more" if cleared else ""
@@ -150,21 +156,47 @@ def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
     halted = halt(job, execution, now)
     if halted.new or halted.shorter:
         execution = replace(execution, active=halted.active)
-    if execution.stopping_for is None and not job.spec.suspend:
-        return _launch(view, job, folded, execution, halted, now)
-    return Plan(compose(view, job, folded, execution, halted, (), now), len(execution.active))
+    if execution.stopping_for is None and not job.spec.suspend and view.may_launch:
+        return _held(job, _launch(view, job, folded, execution, halted, now))
+    decision = compose(view, job, folded, execution, halted, (), now)
+    return _held(job, Plan(_troubled(view, decision, now), len(execution.active)))
+
+
+def _troubled(view: ExecutionView, decision: Decision, now: datetime) -> Decision:
+    """The decision about a Job that starts nothing because it does not hold its locks, told."""
+    if not view.ungranted:
+        return decision
+    keys = ", ".join(view.ungranted)
+    told = (
+        f"NotGranted: the record of lock {keys} does not name this Job, so nothing of it is"
+        " started; delete it, and create it anew to have it wait its turn"
+    )
+    # It is written once there is nothing else to do, so there has to be such a look.
+    wake_at = now if decision.actions else decision.wake_at
+    return replace(decision, wake_at=wake_at, trouble=told)
 
 
 def _release(job: Job, folded: Folded, now: datetime) -> tuple[Folded, str | None]:
-    """Write off what is Unknown once a person has said that it is gone."""
-    reason = job.metadata.annotations.get(RELEASE_ANNOTATION)
+    """Write off what is Unknown once a person has said that it is gone.
+
+    Only the attempts that the person spoke of: a word that was given before, when others or none
+    were Unknown, was not about these, and nobody may have looked.
+    """
+    annotations = job.metadata.annotations
+    reason = annotations.get(RELEASE_ANNOTATION)
     if reason is None:
         return folded, None
-    lost = tuple(task for task in folded.active if task.state is TaskState.UNKNOWN)
+    named = released_attempts(job)
+    lost = tuple(
+        task
+        for task in folded.active
+        if task.state is TaskState.UNKNOWN and f"{task.index}-{task.attempt}" in named
+    )
     if not lost:
         return folded, None
-    still = tuple(task for task in folded.active if task.state is not TaskState.UNKNOWN)
-    over = folded.over + tuple(written_off(task, reason, now) for task in lost)
+    still = tuple(task for task in folded.active if task not in lost)
+    who = annotations.get(RELEASED_BY_ANNOTATION, "")
+    over = folded.over + tuple(written_off(task, reason, who, now) for task in lost)
     return Folded(still, over, news=True), reason or "a person wrote off its tasks"
 
 
@@ -232,15 +264,20 @@ def _launch(
         return _give_up(view, job, folded, execution, halted, str(error), now)
     execution = with_attempts(job, execution, chosen.attempts, now)
     decision = compose(view, job, folded, execution, halted, launches, now)
-    return Plan(_held(job, decision), len(execution.active), chosen.starved)
+    return Plan(decision, len(execution.active), chosen.starved)
 
 
-def _held(job: Job, decision: Decision) -> Decision:
-    """Hold the object until its tasks are gone, before there is any."""
-    if JOB_FINALIZER in job.metadata.finalizers:
-        return decision
+def _held(job: Job, found: Plan) -> Plan:
+    """Hold the object until its tasks are gone: before there is any, and if somebody let it go.
+
+    What is going already cannot be held any more.
+    """
+    if not found.active or JOB_FINALIZER in job.metadata.finalizers or job.is_going:
+        return found
+    decision = found.decision
     actions = (AddFinalizer(job, JOB_FINALIZER), *decision.actions)
-    return Decision(actions, decision.wake_at, decision.reason)
+    reason = decision.reason or "hold the object until its tasks are gone"
+    return found._replace(decision=Decision(actions, decision.wake_at, reason))
 
 
 def _without_process(execution: ExecutionStatus, total: int, now: datetime) -> ExecutionStatus:

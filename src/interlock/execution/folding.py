@@ -28,7 +28,7 @@ from interlock.resources.tasks import (
 )
 
 _NOT_KNOWN = "the runtime knows nothing of this task, which was seen to run"
-_NEVER_RAN = "the runtime says that this task never started, but it was seen to run"
+_NEVER_RAN = "the runtime knows of no start of this task, which was seen to run"
 _NOT_SEEN = "nobody saw this task end"
 _NO_CODE = "ended without an exit code, as when the machine restarts"
 
@@ -153,8 +153,9 @@ def result_of(task: TaskStatus, report: TaskReport) -> TaskResult:
     return TaskResult.SUCCEEDED if report.exit_code == 0 else TaskResult.FAILED
 
 
-def written_off(task: TaskStatus, reason: str, now: datetime) -> EndedTask:
+def written_off(task: TaskStatus, reason: str, who: str, now: datetime) -> EndedTask:
     """An attempt that a person says is over."""
+    told = f"released by {who}" if who else "released"
     return EndedTask(
         name=task.name,
         index=task.index,
@@ -163,7 +164,7 @@ def written_off(task: TaskStatus, reason: str, now: datetime) -> EndedTask:
         ended_at=now,
         started_at=task.started_at,
         stop_cause=task.stop_cause,
-        message=f"released: {reason}" if reason else "released",
+        message=f"{told}: {reason}" if reason else told,
     )
 
 

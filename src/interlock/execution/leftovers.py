@@ -28,15 +28,17 @@ def may_run(report: TaskReport) -> bool:
     return report.state in (ReportState.RUNNING, ReportState.ACCEPTED)
 
 
-def past_reports(view: ExecutionView, execution: ExecutionStatus) -> list[TaskReport]:
-    """The reports of attempts that the recorded status has left behind.
+def past_reports(
+    view: ExecutionView, execution: ExecutionStatus, *, is_over: bool = False
+) -> list[TaskReport]:
+    """The reports of attempts that the recorded status has left behind; all, when the Job is over.
 
     An attempt that was never recorded is not among them. It shows that the status is older than
     what runs, and is taken over when the Job comes to it.
     """
     active = {(task.index, task.attempt) for task in execution.active}
     others = [report for key, report in view.reports.items() if key not in active]
-    if not others or execution.result is not None or execution.stopping_for is not None:
+    if is_over or not others or execution.stopping_for is not None:
         return others
     reached = {task.index: task.attempt for task in execution.active}
     reached.update((wait.index, wait.attempt) for wait in execution.retrying)

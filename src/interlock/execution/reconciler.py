@@ -10,16 +10,20 @@ from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.execution.decide import Plan, plan
 from interlock.execution.launching import MOST_AT_ONCE
+from interlock.execution.leftovers import is_over
 from interlock.execution.room import Room, rank_of
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
-from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.job import RELEASE_ANNOTATION, Job
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
+from interlock.resources.job import RELEASE_ANNOTATION, RELEASED_ATTEMPTS_ANNOTATION, Job
+from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
-from interlock.resources.tasks import TaskId, TaskReport
-from interlock.resources.transitions import has_ended
+from interlock.resources.tasks import TaskId, TaskReport, TaskState
+from interlock.resources.transitions import has_ended, is_admitted
 
 _UNTIL_LISTED = timedelta(seconds=1)
+#: What a person says of attempts whose fate is unknown.
+_RELEASE = (RELEASE_ANNOTATION, RELEASED_ATTEMPTS_ANNOTATION)
 #: With every so many attempts under way, it takes longer until a start is worth a write.
 _CROWD = 8
 
@@ -49,8 +53,19 @@ class KnownReports(Protocol):
         ...
 
 
+class Grants(Protocol):
+    """What `control.proofs.Proofs` offers to this room."""
+
+    def is_not_granted(self, lock: Key, job: Job, grant: Grant) -> bool:
+        """Whether a lock's record is proven not to name the Job; if not, the Job is woken."""
+        ...
+
+
 class ExecutionReconciler:
     """Looks at Jobs that were admitted, and at what the runtime holds in the name of Jobs.
+
+    That a Job was admitted is what its status says. Before anything of it is started, the records
+    of its locks must say so too.
 
     Room on the machine is given by priority, then by the order of creation. A Job that finds
     none is put in a line and woken when some comes free; nobody asks again and again.
@@ -62,6 +77,8 @@ class ExecutionReconciler:
         self,
         jobs: Cache[Job],
         reports: KnownReports,
+        locks: Cache[Lock],
+        grants: Grants,
         most_tasks: int = 1_000,
         *,
         patience: Patience = Patience(),  # noqa: B008 (it cannot be changed)
@@ -69,6 +86,8 @@ class ExecutionReconciler:
     ) -> None:
         self._jobs = jobs
         self._reports = reports
+        self._locks = locks
+        self._grants = grants
         self._patience = patience
         self._launches_at_once = launches_at_once
         self._room = Room(most_tasks)
@@ -81,10 +100,16 @@ class ExecutionReconciler:
         self._foreseen: dict[Key, AdmissionStatus] = {}
         #: Jobs whose end is being written, and what the runtime forgets after that.
         self._ending: dict[Key, tuple[TaskId, ...]] = {}
+        #: Jobs that start nothing because of a lock, by the key of its record.
+        self._withheld: dict[Key, dict[Key, None]] = {}
 
     def wakes(self, change: Change) -> Iterable[Key]:
         """Wake the Job unless the change is this room's own, and whoever has room now."""
         before, after = change.before, change.after
+        if isinstance(after or before, Lock):
+            resource = after or before
+            assert resource is not None
+            return tuple(self._withheld.pop(resource.key, ()))
         if not isinstance(after or before, Job):
             return ()
         assert before is None or isinstance(before, Job)
@@ -140,6 +165,29 @@ class ExecutionReconciler:
             self._foreseen[job.key] = job.status.admission
         return found
 
+    def not_stopped(self, key: Key, tasks: Iterable[TaskId]) -> None:
+        """Forget that these attempts were told to stop: they were not."""
+        told = self._told.get(key, {})
+        for task in tasks:
+            told.pop(task, None)
+
+    def owes(self, key: Key) -> bool:
+        """Whether an attempt is to stop that was not told, or to start that nothing was made of."""
+        job = self._jobs.get(key)
+        if job is None or has_ended(job):
+            return False
+        reports = self._reports.of(job.metadata.uid)
+        told = self._told.get(key, {})
+        for task in job.status.execution.active:
+            report = reports.get((task.index, task.attempt))
+            if task.stop_cause is not None:
+                heard = report is not None and (report.stopped or is_over(report))
+                if not heard and TaskId(job.metadata.uid, task.index, task.attempt) not in told:
+                    return True
+            elif task.state is TaskState.STARTING and (report is None or report.prepared):
+                return True
+        return False
+
     def _decide(self, key: Key, job: Job | None, now: datetime) -> Decision:
         self._count_once()
         self._room.leave(key)
@@ -151,6 +199,7 @@ class ExecutionReconciler:
         return found.decision
 
     def _view_of(self, key: Key, job: Job | None) -> ExecutionView:
+        ungranted, unheard = self._missing_grants(job)
         return ExecutionView(
             job=job,
             reports=self._reports.of(job.metadata.uid) if job is not None else {},
@@ -160,7 +209,27 @@ class ExecutionReconciler:
             told=self._told.get(key, {}),
             patience=self._patience.of(self._room.used),
             launches_at_once=self._launches_at_once,
+            ungranted=ungranted,
+            grants_unheard=unheard,
         )
+
+    def _missing_grants(self, job: Job | None) -> tuple[tuple[str, ...], bool]:
+        """The locks whose records are proven not to name the Job, and whether any may yet do so."""
+        if job is None or not is_admitted(job) or has_ended(job):
+            return (), False
+        granted = {grant.key: grant for grant in job.status.admission.grants}
+        missing = [request.key for request in job.spec.locks if request.key not in granted]
+        unheard = False
+        for grant in granted.values():
+            lock = Key("Lock", job.metadata.namespace, lock_name(grant.key))
+            if is_held_by(self._locks.get(lock), job, grant):
+                continue
+            self._withheld.setdefault(lock, {})[job.key] = None
+            if lock not in self._locks.unreadable and self._grants.is_not_granted(lock, job, grant):
+                missing.append(grant.key)
+            else:
+                unheard = True
+        return tuple(missing), unheard
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
         """Remember what was promised; the next look corrects what came to nothing."""
@@ -230,7 +299,7 @@ def _concerns(
         or new.uid != old.uid
         or new.deletion_timestamp != old.deletion_timestamp
         or new.finalizers != old.finalizers
-        or new.annotations.get(RELEASE_ANNOTATION) != old.annotations.get(RELEASE_ANNOTATION)
+        or any(new.annotations.get(name) != old.annotations.get(name) for name in _RELEASE)
         or (
             after.status.admission is not before.status.admission
             and after.status.admission != foreseen

@@ -35,3 +35,13 @@ class ExecutionView(Struct, frozen=True, kw_only=True):
     #: How many attempts one decision hands to the runtime; the others follow in the next ones.
     #: Until a decision is carried out nothing else is done about its Job, not even a stop.
     launches_at_once: int = 1_000
+    #: Locks that the Job's status says it holds, or that it needs, and whose records do not name
+    #: it: whoever wrote that status was not the admission room.
+    ungranted: tuple[str, ...] = ()
+    #: Whether some record has not been heard of as it was when the Job was let in.
+    grants_unheard: bool = False
+
+    @property
+    def may_launch(self) -> bool:
+        """Whether the records that grant the Job's locks say so. A status alone lets nobody in."""
+        return not self.ungranted and not self.grants_unheard

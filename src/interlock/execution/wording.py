@@ -49,7 +49,9 @@ def _how(ended: EndedTask) -> str:
     if ended.result is TaskResult.WRITTEN_OFF:
         return f"was written off{note}"
     if ended.result is TaskResult.KILLED:
-        return "was stopped" if ended.stop_cause is None else f"was stopped: {why(ended)}"
+        # What it waited for is why it did not start; what others said at their end is not asked.
+        note = note if ended.stop_cause is StopCause.PENDING_TIMEOUT else ""
+        return "was stopped" if ended.stop_cause is None else f"was stopped: {why(ended)}{note}"
     if ended.exit_code is not None:
         return f"failed with exit code {ended.exit_code}{note}"
     return f"was ended by signal {ended.signal}{note}" if ended.signal else f"failed{note}"

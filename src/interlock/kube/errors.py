@@ -34,6 +34,22 @@ class DistrustedError(UnavailableError):
     """The server's certificate is not one that we trust."""
 
 
+class CannotNowError(UnavailableError):
+    """The server answered, and cannot do it now: it, or somebody whom it asks, is in trouble."""
+
+
+class NoRightError(ForbiddenError):
+    """Whoever asks may not do that at all, whatever is asked for."""
+
+
+class OverQuotaError(ForbiddenError):
+    """There is no room in the namespace for one more, which may change at any time."""
+
+
+class NamespaceGoingError(ForbiddenError):
+    """Nothing is made any more in a namespace that is being deleted."""
+
+
 class Cause(Struct, frozen=True):
     """One thing that is wrong with what was sent."""
 
@@ -67,6 +83,11 @@ class Status(Struct, frozen=True, kw_only=True):
 _DECODER = msgspec.json.Decoder(Status)
 #: What every too old version is told with.
 _TOO_OLD = re.compile(r"too old resource version: (\d+) \((\d+)\)")
+#: That a quota is used up, or was not counted yet, is told by no field. Only the words of the quota
+#: itself are taken, in their place: what others say of quotas stays a refusal.
+_QUOTA = re.compile(
+    r'[\w.-]+ "[^"]*" is forbidden: ((?:exceeded quota|status unknown for quota): .*)', re.DOTALL
+)
 #: How much of an answer that is no Status is shown.
 _SHOWN = 300
 
@@ -102,13 +123,27 @@ def error_of(status: Status, key: Key, *, expected: str = "", version: int = 0) 
         case 422:
             return InvalidError(key.kind, details.name or key.name, _problems(status, details))
         case 403:
-            return ForbiddenError(status.message)
+            return _forbidden(status, details, key)
         case 401:
             return UnknownCallerError(f"the API server does not know who we are: {status.message}")
         case code if 400 <= code < 500 and code not in (408, 429):
             return BadRequestError(status.message)
         case _:
-            return UnavailableError(f"the API server cannot answer now: {status.message}")
+            return CannotNowError(f"the API server cannot answer now: {status.message}")
+
+
+def _forbidden(status: Status, details: Details, key: Key) -> ForbiddenError:
+    """What of a refusal can be told apart: all else is about what was asked for."""
+    for cause in details.causes:
+        if cause.reason == "NamespaceTerminating":
+            return NamespaceGoingError(cause.message or status.message)
+    if key.name and details.kind and not details.name:
+        # Rights are looked at before the body is read, and the name of what is created is there
+        # only. Whoever looks at the body names it.
+        return NoRightError(status.message)
+    if (found := _QUOTA.match(status.message)) is not None:
+        return OverQuotaError(found[1])
+    return ForbiddenError(status.message)
 
 
 def _not_found(status: Status, details: Details, key: Key) -> InterlockError:

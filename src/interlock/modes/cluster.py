@@ -105,7 +105,7 @@ async def serve_until(settings: ControllerSettings, identity: str, say: Say, sto
             plane.store,
             clock.now,
             security=_guard(client, plane, clock, settings),
-            mounts=plane.mounts,
+            routes=plane.routes,
             ready=not_ready,
             metrics=registry,
             mode=Mode.CLUSTER,

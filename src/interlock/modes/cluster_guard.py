@@ -1,26 +1,37 @@
 """Who may ask a controller: whoever the cluster knows, for what the cluster lets them do.
 
 The controller has rights of its own. They serve nobody else: every request is put to the cluster
-as a question about the one who sent it, before anything is read or written for them.
+as a question about the one who sent it, before anything is read or written for them. What the
+question is, the route says that the request is answered by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol, assert_never
 
 from interlock.api.answers import Details, RefusedError
-from interlock.api.app import verb_of
 from interlock.api.requests import Request
-from interlock.api.routing import find_target
-from interlock.api.security import OPEN_PATHS, unauthorized
-from interlock.kube.reviews import Deed, NotReviewedError, Reviews
-from interlock.resources.kinds import JOBS, KINDS, LOCKS
-from interlock.resources.metadata import GROUP, Key
+from interlock.api.routing import ForAll, ForKnown, OnPath, OnResource
+from interlock.api.security import unauthorized
+from interlock.kube.reviews import Deed, NotReviewedError, Person
+from interlock.resources.kinds import NAMESPACES
+from interlock.resources.metadata import Key
 
 #: Says which Job has a uid.
 KeyOf = Callable[[str], Key | None]
-#: It holds nothing, and says why to anybody who is known.
-_FOR_ANYBODY = ("/admin/backup",)
+
+
+class Reviewer(Protocol):
+    """Whoever knows people and their rights: the cluster, asked by `Reviews`."""
+
+    async def who(self, token: str) -> Person | None:
+        """Whom a token belongs to; None when nobody knows it."""
+        ...
+
+    async def may(self, person: Person, deed: Deed) -> bool:
+        """Whether somebody may do something."""
+        ...
 
 
 class ClusterGuard:
@@ -29,7 +40,7 @@ class ClusterGuard:
     A controller of one namespace sees no other, so "all" means that one to it.
     """
 
-    def __init__(self, reviews: Reviews, key_of: KeyOf, *, namespace: str = "") -> None:
+    def __init__(self, reviews: Reviewer, key_of: KeyOf, *, namespace: str = "") -> None:
         self._reviews = reviews
         self._key_of = key_of
         self._namespace = namespace
@@ -41,13 +52,14 @@ class ClusterGuard:
             RefusedError: Nobody knows who asks, or they may not.
             UnavailableError: The cluster cannot be asked.
         """
-        if request.path in OPEN_PATHS:
+        if request.match.is_open:
             return
         token = _token(request)
         try:
             person = await self._reviews.who(token)
             if person is None:
                 raise unauthorized("the cluster does not know this token")
+            request.person = person.username
             deed = self._deed(request)
             if deed is None or await self._reviews.may(person, deed):
                 return
@@ -57,60 +69,30 @@ class ClusterGuard:
 
     def _deed(self, request: Request) -> Deed | None:
         """What a request wants done, in the words of the cluster; None for what anybody may."""
-        parts = request.path.strip("/").split("/")
-        match parts[0]:
-            case "jobs":
-                return self._about_jobs(request, parts[1:])
-            case "locks":
-                return self._on(LOCKS.plural, "list", request.query.get("namespace", ""))
-            case "history":
-                return self._about_history(request)
-        if request.path in _FOR_ANYBODY:
-            return None
-        target = find_target(request.path)
-        if target is None:
-            return Deed(verb=request.method.lower(), path=request.path)
-        return Deed(
-            # A method that a resource does not know is refused later, whoever asks.
-            verb=verb_of(target, request) or request.method.lower(),
-            group=target.kind.group,
-            resource=target.kind.plural,
-            subresource=target.subresource,
-            namespace=(target.namespace or self._namespace) if target.kind.namespaced else "",
-            name=target.name,
-        )
-
-    def _about_jobs(self, request: Request, parts: list[str]) -> Deed:
-        match parts:
-            case []:
-                return self._on(JOBS.plural, "list", request.query.get("namespace", ""))
-            case ["stream"]:
-                return self._on(JOBS.plural, "watch", request.query.get("namespace", ""))
-            case [uid]:
-                # Whoever asks for one that is not there learns so only if they may see all.
-                _, namespace, name = self._key_of(uid) or Key("Job", "", "")
-                return self._on(JOBS.plural, "get", namespace, name)
-            case [namespace, _, "log"]:
-                return Deed(verb="get", resource="pods", subresource="log", namespace=namespace)
-            case [namespace, name, *_]:
-                return self._on(JOBS.plural, "get", namespace, name)
-        raise AssertionError("every path is one of these")
-
-    def _about_history(self, request: Request) -> Deed:
-        query = request.query
-        if not query.get("name"):
-            return self._on(JOBS.plural, "list", "")
-        kind = KINDS.get(query.get("kind", "Job"), JOBS)
-        return self._on(kind.plural, "list", query.get("namespace", "default"))
-
-    def _on(self, resource: str, verb: str, namespace: str, name: str = "") -> Deed:
-        return Deed(
-            verb=verb,
-            group=GROUP,
-            resource=resource,
-            namespace=namespace or self._namespace,
-            name=name,
-        )
+        match request.match.route.right:
+            case ForAll() | ForKnown():
+                return None
+            case OnPath(verb):
+                return Deed(verb=verb, path=request.match.path)
+            case OnResource() as right:
+                namespace, name = right.namespace.read(request), right.name.read(request)
+                if right.uid:
+                    # Whoever asks for one that is not there learns so only if they may see all.
+                    uid = request.match.parts[right.uid]
+                    _, namespace, name = self._key_of(uid) or Key("", "", "")
+                resource = right.resource_of(request)
+                if resource != NAMESPACES.plural:
+                    namespace = namespace or self._namespace
+                return Deed(
+                    verb=right.verb,
+                    group=right.group,
+                    resource=resource,
+                    subresource=right.subresource,
+                    namespace=namespace,
+                    name=name,
+                )
+            case other:
+                assert_never(other)
 
 
 def _token(request: Request) -> str:

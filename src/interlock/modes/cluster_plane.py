@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
 from functools import partial
 from random import Random
@@ -11,7 +11,7 @@ from random import Random
 from prometheus_client import CollectorRegistry
 
 from interlock.api.answers import RefusedError
-from interlock.api.requests import Handler
+from interlock.api.routing import Route
 from interlock.control.clock import Clock
 from interlock.control.gate import Gate
 from interlock.control.lease import Election, LeaseTimes
@@ -117,9 +117,9 @@ class ClusterPlane:
         self._beside: tuple[asyncio.Task[None], ...] = ()
 
     @property
-    def mounts(self) -> Mapping[str, Handler]:
-        """What it answers itself, by the beginning of the path."""
-        return self._reporting.mounts()
+    def routes(self) -> Sequence[Route]:
+        """What it answers itself, and for whom."""
+        return self._reporting.routes()
 
     def leads(self) -> bool:
         """Whether this controller leads now."""

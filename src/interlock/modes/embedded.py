@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -18,8 +18,9 @@ from prometheus_client import CollectorRegistry
 
 from interlock import __version__
 from interlock.api.app import ApiApp
-from interlock.api.requests import Handler
+from interlock.api.routing import Route
 from interlock.api.server import HttpServer
+from interlock.api.socket_diag import diagnostics
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
@@ -41,8 +42,11 @@ from interlock.modes.settings import (
     read_settings,
     security_of,
 )
+from interlock.private_files import NotPrivateError, make_directory, open_private
 from interlock.resources.manifests import read_manifests
 from interlock.resources.validation import read_resource
+from interlock.runtimes.keeper.journal import newest_term
+from interlock.runtimes.keeper.wire import JOURNAL_NAME
 from interlock.store.contract import Store
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite import SqliteStore
@@ -60,8 +64,8 @@ class Plane(Protocol):
     """What runs beside the API on the same store."""
 
     @property
-    def mounts(self) -> Mapping[str, Handler]:
-        """What it answers itself, by the beginning of the path."""
+    def routes(self) -> Sequence[Route]:
+        """What it answers itself, and for whom."""
         ...
 
     def not_ready(self) -> Sequence[str]:
@@ -94,6 +98,7 @@ async def serve_until(
     security = security_of(settings)
     certificate = read_certificate(settings.tls_cert, settings.tls_key)
     listen = read_listen(settings.listen)
+    _take_directory(settings.data)
     listener = open_listener(listen)
     url = url_of(listen, listener, encrypted=certificate is not None)
     is_new = not (settings.data / STORE_FILE).exists()
@@ -108,7 +113,7 @@ async def serve_until(
             store,
             clock.now,
             security=security,
-            mounts=plane.mounts if plane else {},
+            routes=plane.routes if plane else (),
             ready=plane.not_ready if plane else lambda: (),
             metrics=registry,
         )
@@ -116,6 +121,8 @@ async def serve_until(
         if plane is not None:
             await plane.start()
             stack.push_async_callback(plane.stop)
+        if security.asks_the_kernel:
+            diagnostics()
         server = HttpServer(app, listener, certificate.context if certificate else None)
         await server.start()
         stack.push_async_callback(server.stop)
@@ -130,12 +137,26 @@ async def serve_until(
     say("stopped")
 
 
-async def _open_store(data: Path, clock: Clock) -> SqliteStore:
+def _take_directory(data: Path) -> None:
+    """Make sure that the data directory is our own: what is in it is run as us.
+
+    Raises:
+        SettingsError: Others could have prepared it, or it cannot be had.
+    """
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(data)
+    except NotPrivateError as error:
+        raise SettingsError(
+            f"--data {data}: {error}", f"{error.hint}; another one is named with --data DIR"
+        ) from error
     except OSError as error:
         raise SettingsError(f"--data {data}: {error.strerror}") from error
-    return await SqliteStore.open(data / STORE_FILE, clock.now, RandomIdentities())
+
+
+async def _open_store(data: Path, clock: Clock) -> SqliteStore:
+    # The keeper refuses terms below the newest it knows: a store that was put back must rise above.
+    known = await asyncio.to_thread(newest_term, data / JOURNAL_NAME)
+    return await SqliteStore.open(data / STORE_FILE, clock.now, RandomIdentities(), known=known)
 
 
 @asynccontextmanager
@@ -180,7 +201,9 @@ def _write_server_file(settings: EmbeddedSettings, url: str) -> None:
         told["caFile"] = str(settings.tls_cert.absolute())
     target = settings.data / SERVER_FILE
     draft = target.with_suffix(".new")
-    draft.write_bytes(msgspec.json.encode(told) + b"\n")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+        file.write(msgspec.json.encode(told) + b"\n")
     draft.replace(target)
 
 

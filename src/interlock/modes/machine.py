@@ -6,7 +6,7 @@ import asyncio
 import os
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from random import Random
 
 from prometheus_client import CollectorRegistry
 
-from interlock.api.requests import Handler
+from interlock.api.routing import Route
 from interlock.control.clock import Clock
 from interlock.control.gate import Gate
 from interlock.control.lease import Election
@@ -170,6 +170,7 @@ class Machine:
             connect=self._connect,
             election=_election(store, clock),
             observers=(roster.observe, logs.followers.observe, logs.removals.observe),
+            restored=store,
         )
         registry.register(self.plane.metrics.registry)
         registry.register(JobsByPhase(roster))
@@ -188,13 +189,18 @@ class Machine:
         )
 
     @property
-    def mounts(self) -> Mapping[str, Handler]:
-        """What it answers itself, by the beginning of the path."""
-        return self._reporting.mounts()
+    def routes(self) -> Sequence[Route]:
+        """What it answers itself, and for whom."""
+        return self._reporting.routes()
 
     def not_ready(self) -> Sequence[str]:
         """What is not ready yet."""
-        return () if self.plane.at_work.is_set() else ("the control plane is starting",)
+        if self.plane.at_work.is_set():
+            return ()
+        if strangers := self.plane.strangers:
+            who = f"{strangers[0].namespace}/{strangers[0].job}"
+            return (f"{len(strangers)} tasks of before the restore are being stopped ({who}, ...)",)
+        return ("the control plane is starting",)
 
     async def start(self) -> None:
         """Begin to work; without a keeper the API is served all the same, and says so."""

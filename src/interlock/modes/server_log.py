@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import TextIO
+
+from interlock.private_files import open_private
 
 LOG_FILE = "server.log"
 #: The log is cut off at this size; what came before is kept in one older file.
@@ -26,7 +30,7 @@ class ServerLog(logging.Handler):
         self._path = path
         self._largest = largest
         self._lines: list[str] = []
-        self._file = path.open("ab", buffering=0)
+        self._file = _open(path)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Take a line; it is written before the event loop waits again."""
@@ -66,7 +70,14 @@ class ServerLog(logging.Handler):
     def _turn_over(self) -> None:
         self._file.close()
         self._path.replace(self._path.with_suffix(".log.1"))
-        self._file = self._path.open("ab", buffering=0)
+        self._file = _open(self._path)
+
+
+def _open(path: Path) -> FileIO:
+    """The file, for its owner alone: what Jobs are called and do is nobody else's business."""
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.fchmod(fd, 0o600)
+    return FileIO(fd, "ab")
 
 
 def line_of(record: logging.LogRecord) -> str:

@@ -49,6 +49,8 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     token_file: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    #: Let every user of this machine in, not our own and root alone.
+    any_local_user: bool = False
     #: Apply the examples when the store is empty.
     examples: bool = False
 
@@ -61,7 +63,9 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
             wanted[name] = Path(value)
     if listen := getattr(given, "listen", None):
         wanted["listen"] = listen
-    return EmbeddedSettings(**wanted, examples=bool(getattr(given, "examples", False)))
+    for name in ("any_local_user", "examples"):
+        wanted[name] = bool(getattr(given, name, False))
+    return EmbeddedSettings(**wanted)
 
 
 def read_listen(text: str) -> Listen:
@@ -93,10 +97,15 @@ def security_of(settings: EmbeddedSettings) -> Security:
             f"--listen {settings.listen} can be reached from other machines, so it needs a token",
             "give --token-file FILE, or listen on 127.0.0.1",
         )
+    if settings.any_local_user and settings.token_file is not None:
+        raise SettingsError(
+            "--any-local-user lets in without a token, and --token-file asks for one",
+            "give one of them",
+        )
     if (settings.tls_cert is None) is not (settings.tls_key is None):
         raise SettingsError("--tls-cert and --tls-key are given together or not at all")
     tokens = read_tokens(settings.token_file) if settings.token_file else ()
-    return Security(loopback=loopback, tokens=tokens)
+    return Security(loopback=loopback, tokens=tokens, any_local_user=settings.any_local_user)
 
 
 class ControllerSettings(Struct, frozen=True, kw_only=True):

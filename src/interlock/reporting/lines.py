@@ -63,8 +63,9 @@ class LineReader:
         """All that the answer to "why" depends on."""
         if has_ended(job):
             return WhyView(job=job)
-        lines = {request.key: self._line(job, request.key) for request in job.spec.locks}
-        return WhyView(job=job, lines=lines)
+        keys = [request.key for request in job.spec.locks]
+        keys += [grant.key for grant in job.status.admission.grants]
+        return WhyView(job=job, lines={key: self._line(job, key) for key in dict.fromkeys(keys)})
 
     def locks(self, namespace: str) -> Iterator[LockAnswer]:
         """Every lock that is held or waited for, of one namespace or of all."""

@@ -12,7 +12,7 @@ from interlock.reporting.why import Waiting
 from interlock.reporting.words import since
 from interlock.resources.job import Job, JobPhase, Trouble
 from interlock.resources.metadata import Condition, ConditionStatus
-from interlock.resources.schedule import SUSPEND_REASON_ANNOTATION
+from interlock.resources.schedule import SUSPEND_REASON_ANNOTATION, SUSPENDED_BY_ANNOTATION
 from interlock.resources.timing.zones import Zone
 
 #: A label and a text, to be shown in this order.
@@ -87,7 +87,9 @@ def jobs_told(jobs: Iterable[Job], now: datetime, most: int = 5) -> Iterator[Det
 def suspended(kind: str, name: str, annotations: dict[str, str]) -> Waiting:
     """That a person suspended it."""
     reason = annotations.get(SUSPEND_REASON_ANNOTATION, "")
-    because = f": {reason}" if reason else ""
+    who = annotations.get(SUSPENDED_BY_ANNOTATION, "")
+    because = f" by {who}" if who else ""
+    because += f": {reason}" if reason else ""
     return Waiting(
         reason="Suspended",
         message=f"it is suspended{because}; let it go with: interlock resume {kind}/{name}",

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from urllib.parse import parse_qsl
+from collections.abc import AsyncIterator, Callable
 
-from interlock.api.answers import RefusedError, bad_request
-from interlock.api.requests import Handler, Receive, Request, Scope, Send
+from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
+from interlock.api.requests import SOCKET, Request, Send
+from interlock.api.routing import (
+    ForKnown,
+    OnResource,
+    Right,
+    Route,
+    Said,
+    Serve,
+    When,
+    on_jobs,
+)
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock
 from interlock.reporting.lines import LineReader
@@ -17,18 +26,16 @@ from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.streams import Streams
 from interlock.reporting.summaries import summary_of
 from interlock.reporting.why import explain
-from interlock.resources.codec import encode, to_builtins
+from interlock.resources.codec import to_builtins
 from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, LOCKS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
 from interlock.store.contract import Journal, Store
 
 #: Writes a copy of the store, part by part, while it is in use.
 Backup = Callable[[], AsyncIterator[bytes]]
-
-#: Works out the body of an answer from a request.
-_Body = Callable[[Request], Awaitable[object]]
 
 _LARGEST_PAGE = 1000
 
@@ -59,60 +66,111 @@ class Reporting:
         self._backup = backup
         self._streams = Streams(store, clock)
 
-    def mounts(self) -> dict[str, Handler]:
-        """What is served, by the beginning of its path."""
-        return {
-            "/jobs": self._serve_jobs,
-            "/jobconfigs": _serving(self._explain_schedule),
-            "/controlledjobs": _serving(self._explain_schedule),
-            "/locks": _serving(self._list_locks),
-            "/history": _serving(self._read_history),
-            "/admin/backup": self._serve_backup,
-        }
-
-    async def _serve_jobs(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            query = dict(parse_qsl(scope["query_string"].decode("latin-1"), max_num_fields=100))
-            await self._streams.serve_socket(query, receive, send)
-            return
-        request = Request(scope, receive)
-        if request.method not in ("GET", "HEAD"):
-            raise RefusedError(405, "Jobs are only read here; write them at /apis/interlock.dev")
-        match request.path.strip("/").split("/"):
-            case ["jobs"]:
-                listing = read_listing(request.query)
-                await _send_json(send, page(listing, self._roster, self._jobs))
-            case ["jobs", "stream"]:
-                await self._streams.serve_events(request, send)
-            case ["jobs", uid]:
-                await _send_json(send, summary_of(self._by_uid(uid)))
-            case ["jobs", namespace, name]:
-                await _send_json(send, summary_of(self._job(namespace, name)))
-            case ["jobs", namespace, name, "why"]:
-                view = self._lines.why_view(self._job(namespace, name))
-                await _send_json(send, explain(view, self._clock.now()))
-            case ["jobs", namespace, name, "log"]:
-                await serve_log(self._logs, self._job(namespace, name), request, send)
-            case _:
-                raise RefusedError(404, f"there is nothing at {request.path}")
-
-    async def _explain_schedule(self, request: Request) -> object:
-        match request.path.strip("/").split("/"):
-            case ["jobconfigs", namespace, name, "why"]:
-                return self._schedules.why_config(namespace, name, self._clock.now())
-            case ["controlledjobs", namespace, name, "why"]:
-                return self._schedules.why_controlled(namespace, name, self._clock.now())
-        plural = request.path.strip("/").partition("/")[0]
-        raise RefusedError(
-            404,
-            f"there is nothing at {request.path}: ask for /{plural}/NAMESPACE/NAME/why, or"
-            f" for the resources themselves at /apis/interlock.dev/v1alpha1/{plural}",
+    def routes(self) -> tuple[Route, ...]:
+        """What is served, and who may ask for it."""
+        there, named = Said("namespace"), Said("name")
+        asked = Said(parameter="namespace")
+        about = on_jobs("get", namespace=there, name=named)
+        stream = on_jobs("watch", namespace=asked)
+        return (
+            _get("/jobs", on_jobs("list", namespace=asked), self._list_jobs, "Jobs in short"),
+            _get("/jobs/stream", stream, self._streams.serve_events, "changes as they happen"),
+            Route(
+                method=SOCKET,
+                path="/jobs/stream",
+                right=stream,
+                serve=self._streams.serve_socket,
+                gives="changes as they happen",
+            ),
+            _get(
+                "/jobs/{uid}",
+                OnResource(verb="get", resource=JOBS.plural, uid="uid"),
+                self._by_uid,
+                "one Job in short",
+            ),
+            _get("/jobs/{namespace}/{name}", about, self._by_name, "one Job in short"),
+            _get("/jobs/{namespace}/{name}/why", about, self._explain, "why it is as it is"),
+            _get(
+                "/jobs/{namespace}/{name}/log",
+                OnResource(
+                    verb="get", group="", resource="pods", subresource="log", namespace=there
+                ),
+                self._serve_log,
+                "what a task printed",
+            ),
+            *(
+                _get(
+                    f"/{kind.plural}/{{namespace}}/{{name}}/why",
+                    OnResource(verb="get", resource=kind.plural, namespace=there, name=named),
+                    explain_schedule,
+                    "why it is as it is",
+                )
+                for kind, explain_schedule in (
+                    (JOB_CONFIGS, self._explain_config),
+                    (CONTROLLED_JOBS, self._explain_controlled),
+                )
+            ),
+            _get(
+                "/locks",
+                OnResource(verb="list", resource=LOCKS.plural, namespace=asked),
+                self._list_locks,
+                "holders, waiters and tokens of each lock",
+            ),
+            _get("/history", on_jobs("list", Said()), self._read_history, "what was decided"),
+            _get(
+                "/history",
+                OnResource(
+                    verb="list",
+                    resource=JOBS.plural,
+                    kind="kind",
+                    namespace=Said(parameter="namespace", otherwise="default"),
+                ),
+                self._read_history,
+                "what was decided about one resource",
+                when=When("name"),
+            ),
+            Route(
+                method="POST",
+                path="/admin/backup",
+                right=ForKnown(),
+                serve=self._serve_backup,
+                gives="the whole store, as a SQLite file",
+            ),
         )
 
-    async def _list_locks(self, request: Request) -> object:
-        return {"items": list(self._lines.locks(request.query.get("namespace", "")))}
+    async def _list_jobs(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        return json_answer(page(read_listing(request.query), self._roster, self._jobs))
 
-    async def _read_history(self, request: Request) -> object:
+    async def _by_uid(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        uid = request.match.parts["uid"]
+        key = self._roster.key_of(uid)
+        job = self._jobs.get(key) if key is not None else None
+        if job is None:
+            raise RefusedError(404, f"there is no Job with the id {uid}")
+        return json_answer(summary_of(job))
+
+    async def _by_name(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        return json_answer(summary_of(self._job(request)))
+
+    async def _explain(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        view = self._lines.why_view(self._job(request))
+        return json_answer(explain(view, self._clock.now()))
+
+    async def _serve_log(self, request: Request, send: Send) -> None:
+        await serve_log(self._logs, self._job(request), request, send)
+
+    async def _explain_config(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        why = self._schedules.why_config(*_place(request), self._clock.now())
+        return json_answer(why)
+
+    async def _explain_controlled(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        why = self._schedules.why_controlled(*_place(request), self._clock.now())
+        return json_answer(why)
+
+    async def _list_locks(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        return json_answer({"items": list(self._lines.locks(request.query.get("namespace", "")))})
+
+    async def _read_history(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         query = request.query
         limit = min(request.number("limit") or 100, _LARGEST_PAGE)
         key = None
@@ -126,11 +184,9 @@ class Reporting:
         body: dict[str, object] = {"items": items}
         if len(rows) == limit:
             body["next"] = rows[-1][0]
-        return body
+        return json_answer(body)
 
-    async def _serve_backup(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if Request(scope, receive).method != "POST":
-            raise RefusedError(405, "a backup is asked for with POST")
+    async def _serve_backup(self, request: Request, send: Send) -> None:  # noqa: ARG002
         if self._backup is None:
             raise RefusedError(404, "this server's store is not backed up here")
         headers = [(b"content-type", b"application/vnd.sqlite3")]
@@ -142,37 +198,19 @@ class Reporting:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
-    def _job(self, namespace: str, name: str) -> Job:
-        job = self._jobs.get(Key("Job", namespace, name))
+    def _job(self, request: Request) -> Job:
+        key = Key("Job", *_place(request))
+        job = self._jobs.get(key)
         if job is None:
-            raise NotFoundError(Key("Job", namespace, name))
-        return job
-
-    def _by_uid(self, uid: str) -> Job:
-        key = self._roster.key_of(uid)
-        job = self._jobs.get(key) if key is not None else None
-        if job is None:
-            raise RefusedError(404, f"there is no Job with the id {uid}")
+            raise NotFoundError(key)
         return job
 
 
-def _serving(body: _Body) -> Handler:
-    """A handler for paths that are only read."""
-
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        if request.method not in ("GET", "HEAD"):
-            raise RefusedError(405, f"{request.path} is only read")
-        await _send_json(send, await body(request))
-
-    return serve
+def _get(path: str, right: Right, serve: Serve, gives: str, *, when: When | None = None) -> Route:
+    return Route(method="GET", path=path, right=right, serve=serve, gives=gives, when=when)
 
 
-async def _send_json(send: Send, body: object) -> None:
-    data = encode(body)
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(data)).encode()),
-    ]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
+def _place(request: Request) -> tuple[str, str]:
+    """The namespace and the name in a path."""
+    parts = request.match.parts
+    return parts["namespace"], parts["name"]

@@ -60,14 +60,10 @@ class Streams:
             self._open -= 1
         await send({"type": "http.response.body", "body": b""})
 
-    async def serve_socket(self, query: Mapping[str, str], receive: Receive, send: Send) -> None:
+    async def serve_socket(self, request: Request, send: Send) -> None:
         """Send the same events as text messages, several to a message, one a line."""
-        try:
-            since, selection = await self._start(query, None)
-        except RefusedError as error:
-            await receive()
-            await send({"type": "websocket.close", "code": 1008, "reason": str(error)[:120]})
-            return
+        since, selection = await self._start(request.query, None)
+        receive = request.receive
         await receive()
         await send({"type": "websocket.accept"})
         self._open += 1

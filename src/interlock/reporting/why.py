@@ -7,12 +7,14 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from interlock.control.backoff import LONGEST_S
 from interlock.reporting.words import clock_time, length, plural, since
-from interlock.resources.admission import AdmissionPhase, Wait, WaitReason
-from interlock.resources.job import Job, JobPhase, LockRequest
-from interlock.resources.lock import Holder, Lock
+from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
+from interlock.resources.job import Job, JobPhase, LockRequest, Order, Trouble
+from interlock.resources.lock import Holder, Lock, is_held_by
+from interlock.resources.schedule import SUSPENDED_BY_ANNOTATION
 from interlock.resources.tasks import StopCause, TaskState, TaskStatus
-from interlock.resources.transitions import ended_at, has_ended
+from interlock.resources.transitions import ended_at, has_ended, is_admitted
 
 
 class Blocker(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -66,7 +68,7 @@ class LineView(Struct, frozen=True):
 
 
 class WhyView(Struct, frozen=True, kw_only=True):
-    """A Job, and the lines in front of its locks."""
+    """A Job, and the lines in front of the locks that it needs or says it holds."""
 
     job: Job
     lines: dict[str, LineView] = {}
@@ -76,18 +78,44 @@ def explain(view: WhyView, now: datetime) -> Why:
     """Say why the Job is where it is, and what can change that."""
     job = view.job
     waits = _waits(view, now)
+    claims = tuple(_claims(view))
     return Why(
         job=job.metadata.name,
         namespace=job.metadata.namespace,
         phase=job.status.phase.value,
-        summary=_summary(job, waits, now),
+        summary=_summary(job, waits, now, is_let_in=not claims),
         waits=waits,
-        details=tuple(_details(job, now)),
-        locks={} if has_ended(job) else {g.key: g.token for g in job.status.admission.grants},
+        details=(*_details(job, now), *claims),
+        locks={grant.key: grant.token for grant in _grants(view) if _is_proven(view, grant)},
     )
 
 
-def _summary(job: Job, waits: Sequence[Waiting], now: datetime) -> str:
+def _grants(view: WhyView) -> tuple[Grant, ...]:
+    return () if has_ended(view.job) else view.job.status.admission.grants
+
+
+def _is_proven(view: WhyView, grant: Grant) -> bool:
+    """Whether the lock's record says too that the Job holds it: its own status proves nothing."""
+    line = view.lines.get(grant.key)
+    return line is not None and is_held_by(line.lock, view.job, grant)
+
+
+def _claims(view: WhyView) -> Iterable[tuple[str, str]]:
+    """Locks that the Job must hold by its status, and does not."""
+    if not is_admitted(view.job) or has_ended(view.job):
+        return
+    tokens = {grant.key: f" (token {grant.token})" for grant in _grants(view)}
+    proven = {grant.key for grant in _grants(view) if _is_proven(view, grant)}
+    for key in dict.fromkeys((*tokens, *(request.key for request in view.job.spec.locks))):
+        if key in proven:
+            continue
+        line = view.lines.get(key)
+        names = [f"job/{holder.job}" for holder, _ in line.holders] if line is not None else []
+        named = ", ".join(names[:3]) or "nobody"
+        yield "claims", f"lock {key}{tokens.get(key, '')}, but the lock names {named}"
+
+
+def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bool) -> str:
     name, phase, execution = job.metadata.name, job.status.phase, job.status.execution
     age = since(job.metadata.creation_timestamp, now)
     if phase is JobPhase.QUEUED:
@@ -95,6 +123,8 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime) -> str:
         return f"{name} is waiting ({age}){placed}"
     if has_ended(job):
         return _end(job)
+    if phase is JobPhase.STARTING and not is_let_in:
+        return f"{name} was not let in, whatever its status says: nothing of it is started"
     ran = since(execution.started_at, now)
     done = f"{len(execution.succeeded)} of {plural(execution.total, 'task')} done"
     because = f": {execution.message}" if execution.message else ""
@@ -136,7 +166,7 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
         for request in job.spec.locks:
             told.extend(_lock_waits(view, request, now))
         return tuple(told) or (_not_looked_at(),)
-    return tuple(_retry_waits(job, now))
+    return (*_launch_waits(job, now), *_retry_waits(job, now))
 
 
 def _not_looked_at() -> Waiting:
@@ -145,8 +175,12 @@ def _not_looked_at() -> Waiting:
 
 def _held_back(job: Job, wait: Wait, now: datetime) -> Waiting:
     if wait.reason is WaitReason.SUSPENDED:
+        who = job.metadata.annotations.get(SUSPENDED_BY_ANNOTATION, "")
         because = f": {job.spec.suspend_reason}" if job.spec.suspend_reason else ""
-        message = f"it is suspended{because}; start it with: interlock resume {job.metadata.name}"
+        by = f" by {who}" if who else ""
+        message = (
+            f"it is suspended{by}{because}; start it with: interlock resume {job.metadata.name}"
+        )
         return Waiting(reason=wait.reason.value, message=message)
     if wait.reason is WaitReason.NOT_IN_BOOKS:
         return Waiting(reason=wait.reason.value, message=_not_in_books(job))
@@ -216,6 +250,20 @@ def _lock_words(key: str, blockers: Sequence[Blocker], now: datetime) -> str:
     return held
 
 
+def _launch_waits(job: Job, now: datetime) -> Iterable[Waiting]:
+    """That tasks cannot be started now, whose fault it is, and until when that is waited for."""
+    trouble = job.status.trouble
+    if has_ended(job) or trouble is None or trouble.order is not Order.LAUNCH:
+        return
+    starting = (t for t in job.status.execution.active if t.state is TaskState.STARTING)
+    given = job.spec.pending_timeout
+    yield Waiting(
+        reason="LaunchDenied",
+        message=f"it waits for the cluster: {_denied_words(trouble, now)}",
+        until=min((task.created_at + given for task in starting), default=None) if given else None,
+    )
+
+
 def _retry_waits(job: Job, now: datetime) -> Iterable[Waiting]:
     execution = job.status.execution
     if has_ended(job) or not execution.retrying:
@@ -230,16 +278,14 @@ def _retry_waits(job: Job, now: datetime) -> Iterable[Waiting]:
 
 
 def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
-    if job.status.trouble is not None:
-        trouble = job.status.trouble
-        yield (
-            "trouble",
-            f"{trouble.room}: {trouble.message} (since {clock_time(trouble.since, now)})",
-        )
+    trouble = job.status.trouble
+    if trouble is not None and trouble.order is not Order.LAUNCH:
+        yield "trouble", _trouble_words(trouble, now)
     if job.is_going:
         yield "deleted", "it goes as soon as its tasks are proven gone"
+    denied = trouble is not None and trouble.order is Order.STOP
     for task in job.status.execution.active[:10]:
-        yield "task", _task_words(task, now)
+        yield "task", _task_words(task, now, stop_is_denied=denied)
     hidden = len(job.status.execution.active) - 10
     if hidden > 0:
         yield "", f"and {plural(hidden, 'more task')}"
@@ -247,6 +293,18 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
         if ended.message or ended.exit_code:
             code = f"exit code {ended.exit_code}" if ended.exit_code is not None else ""
             yield "ended", f"{ended.name} {ended.result.value} {ended.message or code}".rstrip()
+
+
+def _trouble_words(trouble: Trouble, now: datetime) -> str:
+    """What is wrong, and since when."""
+    if trouble.order is Order.STOP:
+        return f"its stop is denied by the cluster: {_denied_words(trouble, now)}"
+    return f"{trouble.room}: {trouble.message} (since {clock_time(trouble.since, now)})"
+
+
+def _denied_words(trouble: Trouble, now: datetime) -> str:
+    tries = f"tried again at least every {LONGEST_S:.0f} s"
+    return f"{trouble.message} ({since(trouble.since, now)}; {tries})"
 
 
 _STOP_WORDS = {
@@ -260,13 +318,14 @@ _STOP_WORDS = {
 }
 
 
-def _task_words(task: TaskStatus, now: datetime) -> str:
+def _task_words(task: TaskStatus, now: datetime, *, stop_is_denied: bool = False) -> str:
     running = f" for {since(task.started_at, now)}" if task.started_at is not None else ""
     said = f"{task.name} {task.state.value.lower()}{running}"
     if task.state is TaskState.UNKNOWN:
         return f"{said}: {task.message}"
     if task.stop_cause is not None and task.stop_at is not None:
-        told = f"told to stop {since(task.stop_at, now)} ago"
+        ago = since(task.stop_at, now)
+        told = f"to be stopped for {ago}" if stop_is_denied else f"told to stop {ago} ago"
         return f"{said}, {told}: {_STOP_WORDS[task.stop_cause]}"
     if task.pid is not None:
         return f"{said} (pid {task.pid})"

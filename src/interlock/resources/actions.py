@@ -162,3 +162,6 @@ class Decision(Struct, frozen=True):
     wake_at: datetime | None = None
     #: One line for the log and the journal; empty when nothing is to be done.
     reason: str = ""
+    #: What keeps the object from going on and nobody but a person can mend, for `status.trouble`.
+    #: It is written once there is nothing else to do.
+    trouble: str = ""

@@ -6,6 +6,8 @@ that is not given is not looked at.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from interlock.resources.calendar import Calendar
 from interlock.resources.calendar_checks import check_calendar
 from interlock.resources.cluster import Lease
@@ -16,6 +18,7 @@ from interlock.resources.job_checks import KEY_RULE, LOCK_KEY, WORK, check_job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
+from interlock.resources.marks import check_marks
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.naming import (
     MAX_CONFIG_NAME,
@@ -26,7 +29,7 @@ from interlock.resources.naming import (
     check_metadata,
 )
 from interlock.resources.schedule_checks import check_controlled_job, check_job_config
-from interlock.resources.suggestions import Findings
+from interlock.resources.suggestions import Findings, shown
 from interlock.resources.transitions import has_ended, is_admitted
 
 _API_VERSIONS = {kind.type: kind.api_version for kind in KINDS.values()}
@@ -97,7 +100,7 @@ _FROZEN = {
 
 
 def check_update(old: Resource, new: Resource) -> tuple[Problem, ...]:
-    """What a change asks for that is no longer possible. Of the metadata only our hold is kept.
+    """What a change asks for that is not possible. Of the metadata our hold and our marks count.
 
     Before a Job is admitted everything may change. From then on, what its tasks are made of may
     not; once it has ended, only how long it is kept.
@@ -113,7 +116,30 @@ def check_update(old: Resource, new: Resource) -> tuple[Problem, ...]:
         found.add("metadata.finalizers", message, list(new.metadata.finalizers))
     if isinstance(old, Lock) and isinstance(new, Lock) and old.spec.key != new.spec.key:
         found.add("spec.key", "may not change", new.spec.key)
+    check_marks(old, new, found)
     return found.problems
+
+
+def check_new(new: Resource) -> tuple[Problem, ...]:
+    """What something new may not say of itself, beside what `problems_of` finds."""
+    found = Findings()
+    check_marks(None, new, found)
+    return found.problems
+
+
+def check_due(old: Resource, new: Resource, now: datetime) -> tuple[Problem, ...]:
+    """What a change would take back although its moment has come: a stop that is due is fixed.
+
+    Nobody may have looked since, so what is stored is all that is known of the order. It may be
+    given again, as everyone does who stops what is told to stop.
+    """
+    if not isinstance(old, Job) or not isinstance(new, Job) or has_ended(old):
+        return ()
+    was, wanted = old.spec.kill_at, new.spec.kill_at
+    if was is None or was > now or (wanted is not None and wanted <= now):
+        return ()
+    message = f"may not be taken back: {was:%Y-%m-%dT%H:%M:%SZ} has passed, and the Job is stopped"
+    return (Problem("spec.killAt", message, shown(wanted)),)
 
 
 def _lets_go(old: Resource, new: Resource) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.cluster import Lease, Namespace
-from interlock.resources.job import Job
+from interlock.resources.job import Job, Order
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule_columns import (
@@ -109,7 +109,13 @@ def _waits_for(job: Job, now: datetime) -> str:
     if status.execution.retrying:
         soonest = min(wait.not_before for wait in status.execution.retrying)
         return f"retry in {format_age(max(soonest - now, timedelta(0)))}"
+    if status.trouble is not None and status.trouble.order is not None:
+        return _DENIED[status.trouble.order]
     return ""
+
+
+#: What a Job waits for whose orders are denied.
+_DENIED = {Order.LAUNCH: "the cluster", Order.STOP: "a denied stop"}
 
 
 def _wait(wait: Wait, now: datetime) -> str:

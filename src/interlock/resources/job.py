@@ -11,15 +11,18 @@ from interlock.resources.durations import Duration
 from interlock.resources.metadata import Condition, Moment, Noun, Resource
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
-from interlock.resources.tasks import ExecutionStatus
+from interlock.resources.tasks import ExecutionStatus, TaskState
 
 #: Kept on a Job until its tasks are proven gone, so that deleting it stops them first.
 JOB_FINALIZER = "interlock.dev/tasks"
 #: A person's word that the Unknown tasks of a Job are gone; its value is the reason.
 RELEASE_ANNOTATION = "interlock.dev/release"
+#: The attempts that this word was given for, and who gave it. About others it says nothing.
+RELEASED_ATTEMPTS_ANNOTATION = "interlock.dev/released-attempts"
+RELEASED_BY_ANNOTATION = "interlock.dev/released-by"
 #: The name of the Job that this one repeats.
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
-#: Who created the Job, as the client told it.
+#: Who created the object: as the door found out, or else as the client told it.
 CREATOR_ANNOTATION = "interlock.dev/creator"
 
 
@@ -121,7 +124,8 @@ class JobSpec(Noun):
     #: A pod that was told to stop, on a node that is silent, is removed by force this long after
     #: its grace period, and counts as over; None keeps it, and its locks, until a person decides.
     force_delete_after: Duration | None = None
-    #: The Job is stopped at this moment; now and the past mean at once.
+    #: The Job is stopped at this moment; now and the past mean at once. Once it has come it is
+    #: fixed.
     kill_at: Moment | None = None
     #: The Job does not start before this moment.
     start_after: Moment | None = None
@@ -176,6 +180,15 @@ class JobPhase(StrEnum):
     FINISHED_UNKNOWN = "FinishedUnknown"
 
 
+class Order(StrEnum):
+    """What a runtime can be told to do with a task."""
+
+    #: To start it.
+    LAUNCH = "Launch"
+    #: To stop it.
+    STOP = "Stop"
+
+
 class Trouble(Noun):
     """A decision about this object that could not be made or carried out."""
 
@@ -183,6 +196,8 @@ class Trouble(Noun):
     room: str
     message: str
     since: Moment
+    #: The order to a task that is denied for now, and given again until it is not.
+    order: Order | None = None
 
 
 class JobStatus(Noun):
@@ -203,3 +218,18 @@ class Job(Resource, tag="Job", kw_only=True):
 
     spec: JobSpec
     status: JobStatus = JobStatus()
+
+
+def unknown_attempts(job: Job) -> frozenset[str]:
+    """The attempts whose fate is not known, each as task-attempt."""
+    return frozenset(
+        f"{task.index}-{task.attempt}"
+        for task in job.status.execution.active
+        if task.state is TaskState.UNKNOWN
+    )
+
+
+def released_attempts(job: Job) -> frozenset[str]:
+    """The attempts of which a person said that they are gone. A release without any is no word."""
+    given = job.metadata.annotations.get(RELEASED_ATTEMPTS_ANNOTATION, "")
+    return frozenset(one.strip() for one in given.split(",") if one.strip())

@@ -6,6 +6,8 @@ import hashlib
 import re
 from functools import lru_cache
 
+from interlock.resources.admission import Grant
+from interlock.resources.job import Job
 from interlock.resources.metadata import Moment, Noun, Resource
 
 
@@ -46,6 +48,20 @@ class Lock(Resource, tag="Lock", kw_only=True):
 
     spec: LockSpec
     status: LockStatus = LockStatus()
+
+
+def is_held_by(lock: Lock | None, job: Job, grant: Grant) -> bool:
+    """Whether the record says what a Job's status says: that the Job was granted this.
+
+    Of the two the record is the one that counts. The newest holders are the last.
+    """
+    if lock is None or lock.spec.key != grant.key:
+        return False
+    uid, epoch = job.metadata.uid, job.status.admission.epoch
+    return any(
+        holder.uid == uid and holder.token == grant.token and holder.epoch == epoch
+        for holder in reversed(lock.status.holders)
+    )
 
 
 @lru_cache(maxsize=65536)

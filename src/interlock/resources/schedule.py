@@ -24,6 +24,12 @@ SUSPEND_REASON_ANNOTATION = "interlock.dev/suspend-reason"
 USER_STOP = "user-stop"
 #: Why a schedule stopped a Job.
 STOPPED_BECAUSE_ANNOTATION = "interlock.dev/stopped-because"
+#: How a person's verb begins it; who that was is said apart.
+STOPPED = "stopped"
+RESTARTED = "restarted"
+#: Who stopped it, and who suspended it.
+STOPPED_BY_ANNOTATION = "interlock.dev/stopped-by"
+SUSPENDED_BY_ANNOTATION = "interlock.dev/suspended-by"
 #: How it begins when all went by the plan.
 WINDOW_CLOSED = "its window closed"
 #: The stop that a ControlledJob planned for the Job: a killAt that differs is a person's.
@@ -34,6 +40,17 @@ TAKES_OVER_ANNOTATION = "interlock.dev/takes-over-from"
 NEEDS_BOOKS_ANNOTATION = "interlock.dev/needs-books"
 #: On a JobConfig that comes from elsewhere: what was due up to then was accounted for there.
 ACCOUNTED_TO_ANNOTATION = "interlock.dev/accounted-to"
+#: The zone of the ControlledJob that made a Job, and what it adds to that.
+TIMEZONE_ANNOTATION = "interlock.dev/timezone"
+OFFSET_ANNOTATION = "interlock.dev/timezone-offset-seconds"
+#: On what is being moved: the context it goes to, for people; and which cluster, and how it was
+#: suspended before.
+MOVED_TO_ANNOTATION = "interlock.dev/moved-to"
+MOVE_ANNOTATION = "interlock.dev/move"
+#: On a copy, for good: the uid of its source.
+MOVED_FROM_ANNOTATION = "interlock.dev/moved-from"
+#: A label of the copy while it is being moved: which server it comes from.
+MOVING_LABEL = "interlock.dev/moving"
 #: The JobConfig and the ControlledJob that a Job is of, by name.
 CONFIG_LABEL = "interlock.dev/job-config"
 CONTROLLED_LABEL = "interlock.dev/controlled-job"
@@ -162,11 +179,17 @@ def moment_of(resource: Resource, annotation: str) -> datetime | None:
 def why_told_to_stop(job: Job) -> str:
     """Who wants a Job to stop at its killAt, as far as the Job says."""
     annotations = job.metadata.annotations
-    because = annotations.get(STOPPED_BECAUSE_ANNOTATION)
+    because = annotations.get(STOPPED_BECAUSE_ANNOTATION, "")
+    who = annotations.get(STOPPED_BY_ANNOTATION, "")
+    verb, colon, reason = because.partition(":")
+    if verb in (STOPPED, RESTARTED):
+        return f"{verb} by {who or 'a person'}{colon}{reason}"
     if because:
         return because
     if annotations.get(SUSPEND_REASON_ANNOTATION) == USER_STOP:
-        return "a person stopped it"
+        return f"{STOPPED} by {who}" if who else "a person stopped it"
+    if who and job.spec.kill_at != moment_of(job, STOPS_AT_ANNOTATION):
+        return f"{STOPPED} by {who}"
     if job.spec.kill_at is not None and job.spec.kill_at == moment_of(job, STOPS_AT_ANNOTATION):
         return WINDOW_CLOSED
     return "spec.killAt has come"

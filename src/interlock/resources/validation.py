@@ -76,12 +76,13 @@ def read_resource(
     return resource, warnings
 
 
-def _read_quickly(
-    data: bytes | Mapping[str, Any], kind: str | None, validation: FieldValidation
-) -> Resource | None:
-    """The resource; None when the slow way has to look at it."""
+def _read_quickly(data: object, kind: str | None, validation: FieldValidation) -> Resource | None:
+    """The resource; None when the slow way has to look at it.
+
+    What is no text comes from a patch or from YAML, and may be anything at all.
+    """
     try:
-        if isinstance(data, Mapping):
+        if not isinstance(data, bytes):
             return _convert(data, kind)
         decoder = _DECODERS.get(kind or _kind_in(data))
         if decoder is None or _has_long_number(data):
@@ -94,8 +95,8 @@ def _read_quickly(
     return resource
 
 
-def _convert(data: Mapping[str, Any], kind: str | None) -> Resource | None:
-    name = kind or data.get("kind")
+def _convert(data: object, kind: str | None) -> Resource | None:
+    name = kind or (data.get("kind") if isinstance(data, Mapping) else None)
     if not isinstance(name, str) or name not in KINDS:
         return None
     resource: Resource = from_builtins(data, KINDS[name].type)
@@ -177,13 +178,13 @@ def _name_in(data: object) -> str:
     return shortened(name) if isinstance(name, str) else ""
 
 
-def _plain(data: bytes | Mapping[str, Any]) -> object:
+def _plain(data: object) -> object:
     """The data as dictionaries and lists.
 
     Raises:
         BadRequestError: It is not JSON.
     """
-    if isinstance(data, Mapping):
+    if not isinstance(data, bytes):
         return data
     from interlock.resources.reading import DoubledObject
 
@@ -229,8 +230,8 @@ def _all_different(pairs: list[tuple[str, Any]]) -> None:
 _PAIRS = json.JSONDecoder(object_pairs_hook=_all_different)
 
 
-def _check_size(data: bytes | Mapping[str, Any], resource: Resource) -> None:
-    if not isinstance(data, Mapping) and len(data) <= MAX_OBJECT_BYTES:
+def _check_size(data: object, resource: Resource) -> None:
+    if isinstance(data, bytes) and len(data) <= MAX_OBJECT_BYTES:
         return
     size = len(encode(resource))
     if size > MAX_OBJECT_BYTES:

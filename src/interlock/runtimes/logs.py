@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from interlock.private_files import open_private
 from interlock.resources.tasks import TaskId
 from interlock.runtimes.keeper.output import (
     SAMPLE,
@@ -159,7 +160,7 @@ async def _open_when_there(log: Path, over: asyncio.Event | None) -> int | None:
     while True:
         last = over is None or over.is_set()
         try:
-            return os.open(log, os.O_RDONLY | os.O_CLOEXEC)
+            return open_private(log, os.O_RDONLY)
         except OSError:
             if last:
                 return None

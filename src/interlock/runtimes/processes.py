@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -78,11 +79,13 @@ class ProcessRuntime:
         term: int,
         working_dir: Path | None = None,
         env: Mapping[str, str] | None = None,
+        umask: int | None = None,
     ) -> ProcessRuntime:
         """Reach the keeper of a data directory, and start one if there is none.
 
-        Tasks start in `working_dir` unless they name another, and with the variables of `env`;
-        by default those are the server's directory and the INHERITED part of its environment.
+        Tasks start in `working_dir` unless they name another, with the variables of `env` and with
+        `umask`; by default those are the server's directory, the INHERITED part of its environment
+        and its own mask.
 
         Raises:
             FencedError: A server with a higher term has taken over.
@@ -91,7 +94,14 @@ class ProcessRuntime:
         if env is None:
             env = {name: os.environ[name] for name in INHERITED if name in os.environ}
         place = (working_dir or Path.cwd()).resolve()
-        hello = Hello(seq=0, protocol=PROTOCOL, term=term, working_dir=str(place), env=dict(env))
+        hello = Hello(
+            seq=0,
+            protocol=PROTOCOL,
+            term=term,
+            working_dir=str(place),
+            env=dict(env),
+            umask=own_umask() if umask is None else umask,
+        )
         runtime = cls(data_dir.resolve(), hello)
         await runtime._connected()
         return runtime
@@ -255,6 +265,13 @@ def start_keeper(data_dir: Path) -> str:
         return "the keeper that has the lock does not answer"
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
     return said[-1] if said else f"the keeper ended; see {data_dir / KEEPER_LOG_NAME}"
+
+
+def own_umask() -> int:
+    """The mask of this process. Asking for it in the old way would change it for a moment."""
+    status = Path("/proc/self/status").read_text("ascii", "replace")
+    said = re.search(r"^Umask:\s*([0-7]+)", status, re.MULTILINE)
+    return int(said[1], 8) if said else 0o022
 
 
 def _place_of(package: str) -> str:

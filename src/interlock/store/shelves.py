@@ -76,5 +76,9 @@ class Shelves:
         order.new, order.gone = [], False
         return order.keys
 
+    def all(self) -> Iterable[Resource]:
+        """The resources of all kinds, in no order."""
+        return self._held.values()
+
     def __len__(self) -> int:
         return len(self._held)

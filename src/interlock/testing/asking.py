@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Callable, Coroutine, Sequence
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
 from interlock.api.app import ApiApp
-from interlock.api.requests import Handler
-from interlock.api.security import Security
+from interlock.api.routing import Route
+from interlock.api.security import Guard
+from interlock.api.socket_diag import CALLER, Caller
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryStore
 from interlock.testing.builders import T0
@@ -43,18 +45,24 @@ class Reply(NamedTuple):
         return dict(self.headers).get(name, "")
 
 
+def a_store() -> MemoryStore:
+    """An empty store, at one moment for ever."""
+    return MemoryStore(lambda: T0, SeededIdentities(Random(7)))
+
+
 class Asker:
     """A client of one application on one memory store."""
 
     def __init__(
         self,
         *,
-        security: Security | None = None,
-        mounts: dict[str, Handler] | None = None,
+        security: Guard | None = None,
+        routes: Sequence[Route] = (),
+        store: MemoryStore | None = None,
         **options: Any,
     ) -> None:
-        self.store = MemoryStore(lambda: T0, SeededIdentities(Random(7)))
-        self.app = ApiApp(self.store, lambda: T0, security=security, mounts=mounts, **options)
+        self.store = store or a_store()
+        self.app = ApiApp(self.store, lambda: T0, security=security, routes=routes, **options)
 
     async def ask(
         self,
@@ -62,6 +70,7 @@ class Asker:
         path: str,
         body: object = None,
         headers: dict[str, str] | None = None,
+        caller: Caller | None = None,
     ) -> Reply:
         """Ask and wait for the whole answer."""
         sent: list[dict[str, Any]] = []
@@ -79,14 +88,18 @@ class Asker:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await self.app(scope_of(method, path, data, headers), receive, send)
+        await self.app(scope_of(method, path, data, headers, caller), receive, send)
         return reply_of(sent)
 
 
 def scope_of(
-    method: str, path: str, data: bytes = b"", headers: dict[str, str] | None = None
+    method: str,
+    path: str,
+    data: bytes = b"",
+    headers: dict[str, str] | None = None,
+    caller: Caller | None = None,
 ) -> dict[str, Any]:
-    """A request as a server hands it over."""
+    """A request as a server hands it over; from our own user when nobody else is named."""
     place, _, query = path.partition("?")
     given = {"host": "127.0.0.1:8470", "content-length": str(len(data)), **(headers or {})}
     return {
@@ -95,6 +108,7 @@ def scope_of(
         "path": place,
         "query_string": query.encode("latin-1", "replace"),
         "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in given.items()],
+        "state": {CALLER: caller or Caller(os.geteuid())},
     }
 
 
@@ -115,9 +129,13 @@ def asking(asker: Asker) -> Ask:
     """Ask an application without awaiting."""
 
     def ask(
-        method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+        method: str,
+        path: str,
+        body: object = None,
+        headers: dict[str, str] | None = None,
+        caller: Caller | None = None,
     ) -> Reply:
-        return in_time(asker.ask(method, path, body, headers))
+        return in_time(asker.ask(method, path, body, headers, caller))
 
     return ask
 

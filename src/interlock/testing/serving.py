@@ -51,6 +51,11 @@ class Server:
 
     def start(self) -> Server:
         """Start the server and wait until it serves."""
+        self.launch()
+        return self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Start the server, and do not wait for anything."""
         command = [sys.executable, "-c", _START, "up", "--data", str(self.data)]
         if "--listen" not in self._arguments:
             command += ["--listen", "127.0.0.1:0"]
@@ -62,6 +67,9 @@ class Server:
             cwd=self._cwd,
         )
         self._read = b""
+
+    def wait_until_ready(self) -> Server:
+        """Wait until a server that was launched serves."""
         while b"ready in" not in self._read:
             if not self._read_some():
                 self.wait()
@@ -87,6 +95,16 @@ class Server:
         assert self.process.stdout is not None
         self.process.stdout.close()
         return code
+
+    def put_back(self, backup: Path) -> None:
+        """Stop the server, put a backup in the place of its store, and start it again."""
+        if self.process.poll() is None:
+            self.stop()
+        command = ["restore", str(backup.absolute()), "--data", str(self.data), "--force"]
+        subprocess.run(
+            [sys.executable, "-c", _START, *command], check=True, env=self._env, cwd=self._cwd
+        )
+        self.start()
 
     def __enter__(self) -> Server:
         return self.start()

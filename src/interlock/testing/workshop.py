@@ -11,8 +11,9 @@ from typing import assert_never
 from interlock.control.runtime import Runtime
 from interlock.resources.errors import UnavailableError
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
+from interlock.runtimes.keeper import kernel
 from interlock.runtimes.processes import ProcessRuntime
-from interlock.testing.keepers import end_everything, living
+from interlock.testing.keepers import end_everything, keeper_pid, living
 from interlock.testing.runtime_contract import (
     CannotStart,
     Exits,
@@ -111,6 +112,12 @@ class ProcessShop:
     def alive(self) -> int:
         """How many processes of any attempt live."""
         return len(living(self.data_dir))
+
+    def launchers(self) -> list[int]:
+        """The processes that fork for the keeper: its children that are none of a task."""
+        pid = keeper_pid(self.data_dir)
+        marked = living(self.data_dir)
+        return [child for child in kernel.children_of(pid or 0) if child not in marked]
 
     async def crash(self) -> None:
         """Drop the connection without a word, and let the next leader come."""

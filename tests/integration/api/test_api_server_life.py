@@ -74,6 +74,18 @@ def test_answers_with_and_without_a_body_share_a_connection(tmp_path: Path) -> N
             assert answers.readline() == b"HTTP/1.1 201 Created\r\n"
 
 
+def test_others_may_look_into_an_open_directory_but_not_into_its_files(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(0o755)
+    (tmp_path / "data/server.log").touch()
+    (tmp_path / "data/server.log").chmod(0o644)
+    with Server(tmp_path / "data"):
+        found = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "data").iterdir()}
+    ours = {name: mode for name, mode in found.items() if not name.startswith("interlock.db")}
+    assert set(ours) >= {"server.json", "server.log", "keeper.lock", "keeper.journal"}
+    assert set(ours.values()) == {0o600}
+
+
 def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
     with Server(tmp_path / "data") as server:
         first = ask(server.url + JOBS, JOB)
@@ -184,6 +196,7 @@ def test_data_that_cannot_be_used_is_told(tmp_path: Path) -> None:
 def test_other_addresses_need_the_token(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-for-this-test\n")
+    token.chmod(0o600)
     arguments = ("--listen", "0.0.0.0:0", "--token-file", str(token))
     with Server(tmp_path / "data", *arguments) as server:
         url = f"http://127.0.0.1:{server.url.rpartition(':')[2]}{JOBS}"

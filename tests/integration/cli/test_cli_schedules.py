@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from interlock.modes.cli.main import verb_named
 from interlock.modes.cli.revising import revise
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.verbs import get
+from interlock.private_files import user_name
 from interlock.testing.serving import PATIENCE_S, Server
 
 CONFIG = """\
@@ -46,6 +48,8 @@ spec:
   events: {events}
   jobTemplate: {{spec: {{process: {{command: [sleep, "100000"]}}, gracePeriod: 1s}}}}
 """
+#: Who the kernel says that asks.
+ME = user_name(os.geteuid())
 USER_STOP = {"interlock.dev/suspend-reason": "user-stop"}
 
 
@@ -58,7 +62,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def interlock(server: Server, tmp_path: Path) -> Program:
     program = Program(server.url, tmp_path)
-    program.env |= {"USER": "ops"}
+    # What a client says of itself counts for nothing.
+    program.env |= {"USER": "somebody-else"}
     return program
 
 
@@ -98,7 +103,7 @@ def test_a_config_is_run_on_demand_with_its_options(interlock: Program) -> None:
     (owner,) = job["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["controller"]) == ("JobConfig", name, True)
     assert job["metadata"]["labels"]["interlock.dev/job-config"] == name
-    assert job["metadata"]["annotations"]["interlock.dev/creator"] == "ops"
+    assert job["metadata"]["annotations"]["interlock.dev/creator"] == ME
 
 
 def test_a_run_on_demand_waits_for_its_time_in_line(interlock: Program) -> None:
@@ -234,7 +239,7 @@ def test_schedules_are_suspended_and_resumed(interlock: Program) -> None:
     both = (f"jobconfig/{config}", f"controlledjob/{engine}")
     told = interlock("suspend", *both, "--reason", "month end").splitlines()
     assert told == [f"{one} suspended" for one in both]
-    assert "it is suspended: month end" in interlock("why", both[0])
+    assert f"it is suspended by {ME}: month end" in interlock("why", both[0])
     interlock("start", engine, code=5)
     assert f"interlock resume controlledjob/{engine}" in interlock.errors
     assert interlock("suspend", both[0]) == f"{both[0]} already suspended\n"
@@ -311,7 +316,8 @@ def test_a_restart_has_the_next_job_before_the_old_one_is_stopped(interlock: Pro
     interlock("wait", first, code=137)
     interlock("wait", second, "--for", "started")
     notes = interlock.json("get", f"job/{first}")["metadata"]["annotations"]
-    assert notes["interlock.dev/stopped-because"] == "restarted by ops: new data"
+    assert notes["interlock.dev/stopped-because"] == "restarted: new data"
+    assert notes["interlock.dev/stopped-by"]
     assert notes.get("interlock.dev/suspend-reason") is None
     interlock("restart", "agian", code=4)
     interlock("kill", second, "--wait")
@@ -326,12 +332,12 @@ def test_a_start_is_left_out_and_taken_back(interlock: Program) -> None:
     assert overrides_of(interlock, name) == []
     assert "the exception goes by itself" in interlock("skip", name, "--reason", "no need")
     (skip,) = overrides_of(interlock, name)
-    assert (skip["action"], skip["by"], skip["reason"]) == ("Skip", "ops", "no need")
+    assert (skip["action"], skip["by"], skip["reason"]) == ("Skip", ME, "no need")
     assert skip["from"].endswith("-02-29T05:00:00Z")
     assert skip["until"].endswith("-02-29T05:01:00Z")
     interlock("skip", name, skip["from"][:10], "--count", "2")
     assert len(overrides_of(interlock, name)) == 2
-    assert "taken back, set by ops (no need)" in interlock("skip", name, "next", "--cancel")
+    assert f"taken back, set by {ME} (no need)" in interlock("skip", name, "next", "--cancel")
     interlock("skip", name, "--cancel")
     assert overrides_of(interlock, name) == []
 
@@ -357,12 +363,12 @@ def test_one_is_held_and_let_go(interlock: Program) -> None:
     name = an_engine(interlock, "on-hold")
     assert " held until " in interlock("hold", name, "--until", "2090-01-05", "--reason", "audit")
     (hold,) = overrides_of(interlock, name)
-    assert (hold["action"], hold["until"], hold["by"]) == ("Hold", "2090-01-05T05:00:00Z", "ops")
+    assert (hold["action"], hold["until"], hold["by"]) == ("Hold", "2090-01-05T05:00:00Z", ME)
     interlock("start", name, code=5)
     assert f"interlock hold {name} --cancel" in interlock.errors
     why = interlock("why", f"controlledjob/{name}")
     assert why.startswith(f"{name} is not running: it is on hold; it starts ")
-    assert "set by ops (audit)" in why
+    assert f"set by {ME} (audit)" in why
     answer = interlock.json("why", name)
     assert (answer["kind"], answer["waits"][0]["reason"]) == ("ControlledJob", "Held")
     interlock("hold", name, "--for", "3d")

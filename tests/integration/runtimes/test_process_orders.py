@@ -114,3 +114,40 @@ def test_what_cannot_start_says_why(order: dict[str, Any], expected: str, tmp_pa
     report, _ = run(tmp_path, **order)
     assert report.state is ReportState.NOT_STARTED
     assert expected in report.message
+
+
+@pytest.mark.parametrize("umask", [0o002, 0o027])
+def test_tasks_get_the_umask_of_their_server(umask: int, tmp_path: Path) -> None:
+    async def scene(shop: ProcessShop) -> None:
+        before = os.umask(umask)
+        try:
+            await shop.lead()
+        finally:
+            os.umask(before)
+        order = replace(shop.order(Exits()), command=shell("umask"))
+        await shop.runtime.launch([order])
+        await shop.until(is_over(order.id))
+        pieces = [piece async for piece in LogReader(shop.data_dir).stream(order.id)]
+        assert int(b"".join(pieces), 8) == umask
+
+    ProcessShop.play(scene, tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+def test_another_user_may_open_its_own_output(tmp_path: Path) -> None:
+    script = "echo one > /dev/stdout; echo two >> /dev/stderr; ls -L -n /proc/self/fd/1"
+    report, said = run(tmp_path, command=shell(script), user="65534", working_dir="/")
+    assert report.exit_code == 0
+    one, two, mode, *_ = said.split(maxsplit=3)
+    assert (one, two) == ("one", "two")
+    assert mode.startswith("-rw-------")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+def test_files_of_variables_are_read_with_the_rights_of_the_user(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("A=1\n")
+    secret.chmod(0o600)
+    report, _ = run(tmp_path, env_from=(EnvFile(file=str(secret)),), user="65534", working_dir="/")
+    assert report.state is ReportState.NOT_STARTED
+    assert report.message == f"envFrom: {secret}: Permission denied"

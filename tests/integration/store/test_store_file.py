@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import sqlite3
+import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -24,7 +26,8 @@ from interlock.resources.errors import (
 from interlock.resources.job import Job
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite import CorruptFileError, FileInUseError, SqliteStore
-from interlock.store.sqlite.file import restore
+from interlock.store.sqlite.file import ForeignContentError
+from interlock.store.sqlite.restoring import restore
 from interlock.store.sqlite.schema import MIGRATIONS, NewerFileError
 from interlock.testing.builders import T0
 from interlock.testing.store_contract.suite import new_job, with_spec
@@ -238,17 +241,161 @@ def test_a_backup_is_of_one_moment_and_can_be_restored(path: Path, tmp_path: Pat
             await store.back_up(backup)
             await later
             with pytest.raises(FileInUseError):
-                restore(backup, path)
-        restore(backup, path)
+                restore(backup, path, now=T0)
+        restore(backup, path, now=T0)
         async with opened(path) as store:
             found = await names(store)
             assert {f"job-{n}" for n in range(100)} <= set(found)
             await create(store, "new")
-        restore(backup, tmp_path / "elsewhere" / "interlock.db")
+        restore(backup, tmp_path / "elsewhere" / "interlock.db", now=T0)
         async with opened(tmp_path / "elsewhere" / "interlock.db") as store:
             assert await names(store) == found
 
     asyncio.run(run())
+
+
+def test_versions_go_on_above_all_that_were_given_out(path: Path, tmp_path: Path) -> None:
+    """Of the same backup, restored again and again: in place, and elsewhere at a later time."""
+    backup, elsewhere = tmp_path / "backup.db", tmp_path / "elsewhere" / "interlock.db"
+
+    async def newest(place: Path) -> int:
+        async with opened(place) as store:
+            kept = (await store.list("Job")).items
+            # Everything has another version: whoever read it before may not take it for unchanged.
+            assert min(job.version for job in kept) > newest_before[-1]
+            with pytest.raises(ExpiredError):
+                async with store.watch("Job", since=newest_before[-1]):
+                    pass
+            (job,) = await create(store, "later")
+            return job.version
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a", "b")
+            await store.back_up(backup)
+            (late,) = await create(store, "late")
+            newest_before.append(late.version)
+        for now in (T0, T0, T0 - timedelta(days=1)):
+            restore(backup, path, now=now)
+            newest_before.append(await newest(path))
+        restore(backup, elsewhere, now=T0 + timedelta(days=1))
+        newest_before.append(await newest(elsewhere))
+
+    newest_before: list[int] = []
+    asyncio.run(run())
+    assert newest_before == sorted(newest_before)
+    # Exact in every reader of JSON, in this century and the next.
+    assert newest_before[-1] < 2**53
+
+
+def test_a_store_that_others_know_to_be_older_goes_on_above_it(path: Path) -> None:
+    """The file was deleted, or an old one put back by hand, and the keeper's memory was not."""
+
+    async def run() -> None:
+        async with opened(path) as store:
+            (a,) = await create(store, "a")
+        identities = RandomIdentities()
+        again = await SqliteStore.open(path, lambda: T0, identities, known=a.version + 500)
+        try:
+            assert again.is_restored
+            assert (await again.get(a.key)).version > a.version + 500
+            await again.settled()
+        finally:
+            await again.close()
+        async with opened(path) as store:
+            assert not store.is_restored
+            assert await names(store) == ["a"]
+
+    asyncio.run(run())
+
+
+def test_a_restore_is_open_until_it_is_settled(path: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "backup.db"
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a")
+            await store.back_up(backup)
+            assert not store.is_restored
+        restore(backup, path, now=T0)
+        for _ in range(2):
+            async with opened(path) as store:
+                assert store.is_restored
+                await create(store, f"job-{store.version}")
+        async with opened(path) as store:
+            await store.settled()
+            assert not store.is_restored
+
+    asyncio.run(run())
+
+
+FOREIGN = (
+    "CREATE TRIGGER t AFTER INSERT ON log BEGIN DELETE FROM log; END",
+    "CREATE VIEW v AS SELECT * FROM log",
+    "CREATE TABLE more (a)",
+    "CREATE INDEX i ON log (kind)",
+    "ALTER TABLE log ADD COLUMN more",
+)
+
+
+@pytest.mark.parametrize("statement", FOREIGN)
+def test_what_is_not_ours_is_not_restored(path: Path, tmp_path: Path, statement: str) -> None:
+    backup = tmp_path / "backup.db"
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a")
+            await store.back_up(backup)
+        with closing(sqlite3.connect(backup)) as connection:
+            connection.execute(statement)
+        with pytest.raises(ForeignContentError, match="not ours"):
+            restore(backup, path, now=T0)
+        async with opened(path) as store:
+            assert await names(store) == ["a"]
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(statement)
+        with pytest.raises(ForeignContentError, match="not ours"):
+            async with opened(path):
+                pass
+
+    asyncio.run(run())
+
+
+def test_any_other_database_is_no_backup(path: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "empty.db")) as connection:
+        connection.execute("PRAGMA user_version = 0")
+        connection.execute("VACUUM")
+    with pytest.raises(CorruptFileError):
+        restore(tmp_path / "empty.db", path, now=T0)
+    assert not path.exists()
+
+
+def test_only_its_owner_can_read_what_a_store_writes(path: Path, tmp_path: Path) -> None:
+    """Whatever the umask, and also what an earlier release left readable."""
+    backup, elsewhere = tmp_path / "backup.db", tmp_path / "new" / "interlock.db"
+
+    def modes(place: Path) -> set[int]:
+        return {stat.S_IMODE(file.stat().st_mode) for file in place.iterdir()}
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a")
+            await store.back_up(backup)
+            assert modes(path.parent) == {0o600}
+        path.chmod(0o644)
+        async with opened(path) as store:
+            await create(store, "b")
+            assert modes(path.parent) == {0o600}
+        restore(backup, elsewhere, now=T0)
+        assert modes(elsewhere.parent) == {0o600}
+
+    umask = os.umask(0)
+    try:
+        asyncio.run(run())
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert stat.S_IMODE(elsewhere.parent.stat().st_mode) == 0o700
 
 
 def test_a_damaged_backup_replaces_nothing(path: Path, tmp_path: Path) -> None:
@@ -259,9 +406,9 @@ def test_a_damaged_backup_replaces_nothing(path: Path, tmp_path: Path) -> None:
         async with opened(path) as store:
             await create(store, "a")
         with pytest.raises(CorruptFileError):
-            restore(backup, path)
+            restore(backup, path, now=T0)
         with pytest.raises(UnavailableError, match="no backup"):
-            restore(tmp_path / "absent.db", path)
+            restore(tmp_path / "absent.db", path, now=T0)
         async with opened(path) as store:
             assert await names(store) == ["a"]
 

@@ -46,6 +46,21 @@ def test_a_grant_names_the_job_its_epoch_and_a_token() -> None:
     assert (holder.token, holder.job_version) == (42, 11)
 
 
+def test_a_token_tops_the_last_one_whatever_the_version_of_the_record() -> None:
+    """A record may come from another store, whose versions were higher."""
+    status = written(view(a_lock(version=5, last_token=900), candidate=next_up(A)))
+
+    assert ([h.token for h in status.holders], status.last_token) == ([901], 901)
+
+
+def test_a_record_that_alone_knows_the_last_token_stays() -> None:
+    """Made anew it would begin at its version, which is lower."""
+    idle_since = T0 - IDLE_LOCK_KEPT
+    moved = replace(a_lock(version=5), status=LockStatus(last_token=900, idle_since=idle_since))
+
+    assert decide_lock(view(moved), T0).actions == ()
+
+
 def test_dropping_the_last_holder_and_granting_the_next_is_one_write() -> None:
     lock = a_lock(version=50, holders=(a_holder(A),))
 

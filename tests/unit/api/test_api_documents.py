@@ -55,6 +55,34 @@ def test_aggregated_discovery_tells_the_same_as_the_plain_one(ask: Ask) -> None:
     assert sum(map(len, found.values())) == len(KINDS)
 
 
+def test_statuses_are_told_of_as_what_can_be_read_and_no_more(ask: Ask) -> None:
+    told = {}
+    for path in ("/api", "/apis"):
+        answer = ask("GET", path, headers={"accept": AGGREGATED})
+        for resource in (
+            resource
+            for group in answer.json["items"]
+            for version in group["versions"]
+            for resource in version["resources"]
+        ):
+            told[resource["resource"]] = resource.get("subresources", [])
+    for kind in KINDS.values():
+        place = f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+        plain = [
+            entry["verbs"]
+            for entry in ask("GET", f"/{place}").json["resources"]
+            if entry["name"] == f"{kind.plural}/status"
+        ]
+        paths = ask("GET", f"/openapi/v3/{place}").json["paths"]
+        methods = [
+            sorted(item.keys() - {"parameters"})
+            for path, item in paths.items()
+            if path.endswith(f"/{kind.plural}/{{name}}/status")
+        ]
+        expected = [["get"]] if kind.has_status else []
+        assert plain == methods == [each["verbs"] for each in told[kind.plural]] == expected
+
+
 def test_every_discovered_kind_can_be_listed(ask: Ask) -> None:
     for kind in KINDS.values():
         root = f"/apis/{kind.group}" if kind.group else "/api"

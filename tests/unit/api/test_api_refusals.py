@@ -228,6 +228,48 @@ def test_a_body_that_turns_out_too_large_is_refused(ask: Ask) -> None:
     assert answer.status == 413
 
 
+@pytest.mark.parametrize("value", [None, [], "text", 5, True, [{"kind": "Job"}]])
+def test_a_patch_must_leave_an_object(ask: Ask, value: object) -> None:
+    ask("POST", JOBS, JOB)
+    patch = [{"op": "replace", "path": "", "value": value}]
+    headers = {"content-type": "application/json-patch+json"}
+
+    answer = ask("PATCH", f"{JOBS}/hello", patch, headers)
+
+    assert (answer.status, answer.json["reason"]) == (422, "Invalid")
+    assert "expected an object" in answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("kind: Job\nx: [" + "1," * 60_000 + "]", id="values"),
+        pytest.param("".join(f"k{n}: 1\n" for n in range(60_000)), id="keys"),
+        pytest.param(
+            "a0: &a0 [1,1,1,1,1,1,1,1,1,1]\n"
+            + "".join(f"a{n}: &a{n} [{f'*a{n - 1},' * 10}]\n" for n in range(1, 9)),
+            id="aliases",
+        ),
+        pytest.param("".join(f"%TAG !{n}! x\n" for n in range(50_000)) + "--- 1", id="directives"),
+    ],
+)
+def test_yaml_that_would_take_long_is_refused(ask: Ask, body: str) -> None:
+    answer = ask("POST", JOBS, body.encode(), {"content-type": "application/yaml"})
+
+    assert answer.status == 400
+    assert "more than" in answer.json["message"]
+
+
+def test_a_large_definition_in_yaml_is_taken(ask: Ask) -> None:
+    keys = "".join(f"  - key-{n}\n" for n in range(10_000))
+    text = f"kind: Job\nmetadata: {{name: many}}\nspec:\n parallelism:\n  keys:\n{keys}"
+    text += " process: {command: [echo, '${task.key}']}\n"
+
+    answer = ask("POST", JOBS, text.encode(), {"content-type": "application/yaml"})
+
+    assert answer.status == 201, answer.body[:300]
+
+
 def test_labels_are_bounded(ask: Ask) -> None:
     labels = {"a": "x" * 64}
     answer = ask("POST", JOBS, {**JOB, "metadata": {"name": "x", "labels": labels}})

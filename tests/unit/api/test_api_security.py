@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from interlock.api.requests import Receive, Scope, Send
+from interlock.api.answers import Answer
+from interlock.api.requests import Request, Send
+from interlock.api.routing import OnPath, Route
 from interlock.api.security import Security, TokenFileError, is_loopback, read_tokens
-from interlock.testing.asking import JOBS, Asker, asking
+from interlock.testing.asking import JOB, JOBS, Asker, asking, in_time, scope_of
 
 TOKEN = "correct-horse-battery"
 
@@ -59,6 +61,41 @@ def test_pages_of_other_sites_are_refused(
 
 
 @pytest.mark.parametrize(
+    ("method", "site", "more", "status"),
+    [
+        ("POST", "cross-site", {}, 403),
+        ("POST", "same-site", {}, 403),
+        ("DELETE", "cross-site", {}, 403),
+        ("POST", "cross-site", {"origin": "http://127.0.0.1:8470"}, 201),
+        ("POST", "same-origin", {}, 201),
+        ("POST", "none", {}, 201),
+        ("GET", "cross-site", {}, 200),
+    ],
+)
+def test_what_a_foreign_page_sends_without_saying_so_is_refused(
+    method: str, site: str, more: dict[str, str], status: int
+) -> None:
+    headers = {"sec-fetch-site": site, "content-type": "application/json", **more}
+    assert asking(Asker())(method, JOBS, JOB, headers).status == status
+
+
+def test_a_request_names_one_host() -> None:
+    scope = scope_of("GET", JOBS, headers={"host": "evil.example"})
+    scope["headers"].append((b"host", b"127.0.0.1:8470"))
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    in_time(Asker().app(scope, receive, send))
+
+    assert sent[0]["status"] == 400
+
+
+@pytest.mark.parametrize(
     ("authorization", "status"),
     [
         (f"Bearer {TOKEN}", 200),
@@ -90,19 +127,23 @@ def test_health_needs_no_token_and_metrics_do() -> None:
     assert ask("GET", "/metrics").status == 401
 
 
-def test_mounts_are_behind_the_same_door() -> None:
+def test_routes_of_others_are_behind_the_same_door() -> None:
     reached: list[str] = []
 
-    async def mounted(scope: Scope, receive: Receive, send: Send) -> None:
-        reached.append(scope["path"])
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
+    async def serve(request: Request, send: Send) -> Answer:
+        reached.append(request.match.parts["name"])
+        return Answer(200, b"")
 
-    ask = asking(Asker(mounts={"/jobs": mounted}))
-    assert ask("GET", "/jobs/x", headers={"host": "evil.example"}).status == 403
-    assert ask("GET", "/jobs/x").status == 204
-    assert ask("GET", "/jobsx").status == 404
-    assert reached == ["/jobs/x"]
+    right = OnPath("get")
+    route = Route(method="GET", path="/others/{name}", right=right, serve=serve)
+    ask = asking(Asker(routes=(route,)))
+    assert ask("GET", "/others/x", headers={"host": "evil.example"}).status == 403
+    assert ask("GET", "/others/x").status == 200
+    assert ask("GET", "/others").status == 404
+    assert ask("GET", "/others/x/y").status == 404
+    refused = ask("POST", "/others/x")
+    assert (refused.status, refused.header("allow")) == (405, "GET")
+    assert reached == ["x"]
 
 
 def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture) -> None:
@@ -122,6 +163,7 @@ def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture) -> N
 
 def test_token_files(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
+    file.touch(mode=0o600)
     file.write_text(f"# who may ask\n{TOKEN}\n\nsecond-token-of-many\n")
     assert read_tokens(file) == (TOKEN.encode(), b"second-token-of-many")
     for bad in ("", "# nothing\n", "short\n"):

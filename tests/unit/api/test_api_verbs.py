@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from interlock.api.routing import collection_path
 from interlock.resources.job import JOB_FINALIZER
+from interlock.resources.kinds import KINDS, Kind
 from interlock.testing.asking import JOB, JOBS, Ask
 
 MERGE = {"content-type": "application/merge-patch+json"}
@@ -90,6 +92,19 @@ def test_nobody_takes_off_the_finalizer_that_keeps_locks_safe(ask: Ask) -> None:
     assert replaced.json["metadata"]["finalizers"] == [JOB_FINALIZER]
 
 
+def test_a_stop_that_is_due_is_not_taken_back(ask: Ask) -> None:
+    """The clock of this server stands at noon."""
+    due = {**JOB, "spec": {**JOB["spec"], "killAt": "2026-01-05T12:00:00Z"}}
+    ask("POST", JOBS, due)
+    for kill_at in (None, "2026-01-05T12:00:01Z"):
+        refused = ask("PATCH", f"{JOBS}/hello", {"spec": {"killAt": kill_at}}, MERGE)
+        assert refused.status == 422
+        assert refused.json["details"]["causes"][0]["field"] == "spec.killAt"
+    assert ask("PUT", f"{JOBS}/hello", JOB).status == 422
+    assert ask("PATCH", f"{JOBS}/hello", {"spec": {"gracePeriod": "0s"}}, MERGE).status == 200
+    assert ask("GET", f"{JOBS}/hello").json["spec"]["killAt"] == due["spec"]["killAt"]
+
+
 @pytest.mark.parametrize(
     ("media", "patch", "title"),
     [
@@ -127,18 +142,39 @@ def test_a_patch_that_names_an_old_version_conflicts(ask: Ask) -> None:
     assert ask("PATCH", f"{JOBS}/hello", named, MERGE).json["reason"] == "Conflict"
 
 
-def test_status_is_written_apart_from_the_spec(ask: Ask) -> None:
-    ask("POST", JOBS, {**JOB, "status": {"phase": "Succeeded"}})
-    assert ask("GET", f"{JOBS}/hello").json.get("status", {}).get("phase") in (None, "Queued")
+ADMITTED = {"phase": "Starting", "admission": {"phase": "Admitted", "sequence": 1}}
 
-    both = {"spec": {"title": "no"}, "status": {"phase": "Running"}}
-    patched = ask("PATCH", f"{JOBS}/hello/status", both, MERGE).json
-    assert patched["status"]["phase"] == "Running"
-    assert "title" not in patched["spec"]
-    assert ask("PATCH", f"{JOBS}/hello", both, MERGE).json["spec"]["title"] == "no"
-    whole = ask("GET", f"{JOBS}/hello/status").json
-    put = ask("PUT", f"{JOBS}/hello/status", {**whole, "status": {"phase": "Unknown"}})
-    assert put.json["status"]["phase"] == "Unknown"
+
+def test_a_status_in_a_body_is_left_out(ask: Ask) -> None:
+    made = ask("POST", JOBS, {**JOB, "status": ADMITTED}).json
+    both = {"spec": {"title": "yes"}, "status": ADMITTED}
+    patched = ask("PATCH", f"{JOBS}/hello", both, MERGE).json
+    put = ask("PUT", f"{JOBS}/hello", {**patched, "status": ADMITTED}).json
+    read = ask("GET", f"{JOBS}/hello/status").json
+
+    assert patched["spec"]["title"] == "yes"
+    assert [one.get("status", {}) for one in (made, patched, put, read)] == [{}] * 4
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS.values() if kind.has_status], ids=lambda kind: kind.plural
+)
+def test_nobody_outside_writes_a_status(ask: Ask, kind: Kind) -> None:
+    """A Job that says of itself that it was admitted would start beside the holder of its lock."""
+    ask("POST", JOBS, JOB)
+    path = f"{collection_path(kind)}/hello/status"
+    if kind.namespaced:
+        path = path.replace(f"/{kind.plural}/", f"/namespaces/default/{kind.plural}/")
+    for method, body, media in (
+        ("PATCH", {"status": ADMITTED}, MERGE),
+        ("PATCH", [{"op": "replace", "path": "/status", "value": ADMITTED}], JSON_PATCH),
+        ("PUT", {**JOB, "kind": kind.name, "status": ADMITTED}, {}),
+    ):
+        for query in ("", "?dryRun=All"):
+            told = ask(method, path + query, body, media)
+            assert (told.status, told.json["reason"]) == (403, "Forbidden")
+            assert "the control plane alone" in told.json["message"]
+    assert "status" not in ask("GET", f"{JOBS}/hello").json
 
 
 def test_delete_waits_for_finalizers(ask: Ask) -> None:

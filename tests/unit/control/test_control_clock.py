@@ -164,8 +164,8 @@ def test_whoever_does_not_want_to_know_of_jumps_any_more_is_let_go() -> None:
             told: list[str] = []
             clock.on_jump(lambda: told.append("stays"))
             leaves = clock.on_jump(lambda: told.append("leaves"))
-            leaves.cancel()
-            leaves.cancel()
+            leaves()
+            leaves()
             clock._was_set()
             assert told == ["stays"]
 

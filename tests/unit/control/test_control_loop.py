@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 from control_world import Script, World, admitting, cached, is_admitted, stored
 
-from interlock.control.loop import REVISITED
 from interlock.control.reconciler import Change
+from interlock.control.turns import PART
 from interlock.resources.actions import Decision, DeleteResource
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
@@ -192,26 +192,28 @@ def test_everything_is_told_of_in_parts_and_what_changes_meanwhile_after_that() 
 
     class Listens(Script):
         def wakes(self, change: Change) -> Sequence[Key]:
-            told.append(((change.after or change.before).metadata.name, change.before is None))  # type: ignore[union-attr]
+            resource = change.after or change.before
+            assert resource is not None
+            told.append((resource.metadata.name, change.before is None))
             return ()
 
     loop = world.loop(Listens(lambda _: Decision()))
 
     async def check() -> None:
-        jobs = [await world.create_job(f"job-{number}") for number in range(2 * REVISITED + 1)]
+        jobs = [await world.create_job(f"job-{number}") for number in range(2 * PART + 1)]
         for job in jobs:
             world.caches["Job"].note(job)
         telling = asyncio.ensure_future(loop.revisit())
         await asyncio.sleep(0)
-        assert len(told) == REVISITED
+        assert len(told) == PART
         # One that was not told of yet goes, and so does one that was.
         for job in (jobs[0], jobs[-1]):
             world.caches["Job"].drop(job.key, job.version + 1)
             loop.changed([Change(job, None)])
-        assert len(told) == REVISITED
+        assert len(told) == PART
         await telling
         names = [job.metadata.name for job in jobs]
-        assert told[: 2 * REVISITED] == [(name, True) for name in names[:-1]]
-        assert told[2 * REVISITED :] == [(names[0], False), (names[-1], False)]
+        assert told[: 2 * PART] == [(name, True) for name in names[:-1]]
+        assert told[2 * PART :] == [(names[0], False), (names[-1], False)]
 
     world.run(check())

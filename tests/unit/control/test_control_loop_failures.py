@@ -79,6 +79,34 @@ def test_trouble_goes_when_the_next_look_goes_well_and_wakes_nobody() -> None:
     world.run(check())
 
 
+def test_what_a_decision_tells_of_trouble_stands_until_it_is_over() -> None:
+    world = World()
+    told = "its lock names another"
+
+    room = Script(lambda _: Decision(trouble=told))
+    loop = world.loop(room)
+
+    async def check() -> None:
+        nonlocal told
+        await world.inform(loop)
+        await world.create_job()
+        await world.passes(1)
+        trouble = (await stored(world)).status.trouble
+        assert trouble is not None
+        assert (trouble.room, trouble.message, trouble.since) == ("room", told, T0)
+        looks, writes = len(room.looks), world.store.calls.count("update_status")
+        await world.passes(600)
+        loop.wake("room", Key("Job", "default", "job"))
+        await world.passes(600)
+        assert (len(room.looks), world.store.calls.count("update_status")) == (looks + 1, writes)
+        told = ""
+        loop.wake("room", Key("Job", "default", "job"))
+        await world.passes(1)
+        assert (await stored(world)).status.trouble is None
+
+    world.run(check())
+
+
 def test_two_rooms_in_trouble_do_not_wake_each_other_for_ever() -> None:
     world = World()
     count = 0

@@ -31,6 +31,8 @@ from interlock.resources.admission import AdmissionPhase, RefusalReason
 from interlock.resources.indexes import IndexSet
 from interlock.resources.job import (
     RELEASE_ANNOTATION,
+    RELEASED_ATTEMPTS_ANNOTATION,
+    RELEASED_BY_ANNOTATION,
     Completion,
     JobPhase,
     Parallelism,
@@ -53,7 +55,7 @@ OVER = started(
     result=JobResult.SUCCEEDED, ended_at=T0, reason=ExecutionReason.COMPLETED, ended=(an_end(),)
 )
 TASK = TaskId("uid-default-job", 0, 0)
-RELEASED = {"annotations": {RELEASE_ANNOTATION: "I looked"}}
+RELEASED = {"annotations": {RELEASE_ANNOTATION: "I looked", RELEASED_ATTEMPTS_ANNOTATION: "0-0"}}
 
 
 def test_what_cannot_be_proven_is_unknown_and_nothing_is_done_about_it() -> None:
@@ -91,6 +93,39 @@ def test_a_released_job_ends_and_is_not_retried() -> None:
     assert execution.message == "I looked"
     assert execution.ended[0].result is TaskResult.WRITTEN_OFF
     assert execution.ended[0].message == "released: I looked"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        pytest.param({}, id="before anything was unknown, or by a version before"),
+        pytest.param({RELEASED_ATTEMPTS_ANNOTATION: ""}, id="about nothing"),
+        pytest.param({RELEASED_ATTEMPTS_ANNOTATION: "0-1,1-0, 00-0"}, id="about other attempts"),
+    ],
+)
+def test_a_release_that_was_not_given_for_an_attempt_does_not_free_it(word: dict[str, str]) -> None:
+    notes = {RELEASE_ANNOTATION: "I was in a hurry", **word}
+    job = an_admitted_job(execution=started(RUNNING), metadata={"annotations": notes})
+    execution = recorded(look(job, LOST))
+
+    assert (execution.result, execution.ended) == (None, ())
+    assert execution.active[0].state is TaskState.UNKNOWN
+
+
+def test_a_release_ends_the_attempts_that_it_names_and_no_others() -> None:
+    execution = started(RUNNING, a_task(1, state=TaskState.RUNNING), total=2)
+    job = an_admitted_job(execution=execution, parallelism=Parallelism(count=2), metadata=RELEASED)
+    execution = recorded(look(job, LOST, a_report(ReportState.UNKNOWN, index=1)))
+
+    assert [(end.index, end.result) for end in execution.ended] == [(0, TaskResult.WRITTEN_OFF)]
+    assert [(task.index, task.state) for task in execution.active] == [(1, TaskState.UNKNOWN)]
+
+
+def test_a_release_is_told_with_the_name_of_whoever_gave_it() -> None:
+    notes = RELEASED["annotations"] | {RELEASED_BY_ANNOTATION: "alice"}
+    job = an_admitted_job(execution=started(RUNNING), metadata={"annotations": notes})
+
+    assert recorded(look(job, LOST)).ended[0].message == "released by alice: I looked"
 
 
 def test_a_release_stops_the_tasks_that_are_known_to_run() -> None:

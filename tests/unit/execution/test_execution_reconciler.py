@@ -22,20 +22,31 @@ from interlock.control.cache import Cache
 from interlock.control.reconciler import Change, Reconciler
 from interlock.execution.reconciler import ExecutionReconciler
 from interlock.execution.room import Rank, Room
-from interlock.resources.actions import Decision, ForgetTask, RecordExecution, StopTask
-from interlock.resources.admission import AdmissionStatus
+from interlock.resources.actions import (
+    Decision,
+    ForgetTask,
+    LaunchTask,
+    RecordExecution,
+    StopTask,
+)
+from interlock.resources.admission import AdmissionStatus, Grant
 from interlock.resources.job import (
     RELEASE_ANNOTATION,
     Job,
     JobPhase,
     JobStatus,
+    LockRequest,
     Parallelism,
     Trouble,
 )
+from interlock.resources.lock import Holder, Lock, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import JobResult, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import with_execution
 from interlock.testing.builders import T0, a_job, a_lock
+
+VAULT = Key("Lock", "default", lock_name("vault"))
+UID = "uid-default-job"
 
 
 class HeldReports:
@@ -52,14 +63,41 @@ class HeldReports:
         self.held.setdefault(report.job_uid, {})[report.index, report.attempt] = report
 
 
+class HeldProofs:
+    """Proofs that a test lets come, or not."""
+
+    def __init__(self) -> None:
+        self.are_there = True
+        self.asked: list[tuple[Key, str, int]] = []
+
+    def is_not_granted(self, lock: Key, job: Job, grant: Grant) -> bool:
+        self.asked.append((lock, job.metadata.uid, grant.token))
+        return self.are_there
+
+
 class Desk:
-    """A cache, reports and the reconciler between them; carries out what it decides."""
+    """Caches, reports and the reconciler between them; carries out what it decides."""
 
     def __init__(self, most_tasks: int = 1_000) -> None:
         self.jobs: Cache[Job] = Cache("Job")
         self.jobs.settle(1)
+        self.locks: Cache[Lock] = Cache("Lock")
         self.reports = HeldReports()
-        self.reconciler = ExecutionReconciler(self.jobs, self.reports, most_tasks)
+        self.proofs = HeldProofs()
+        self.reconciler = ExecutionReconciler(
+            self.jobs, self.reports, self.locks, self.proofs, most_tasks
+        )
+
+    def hold(self, *tokens: tuple[str, int], version: int = 10, epoch: int = 0) -> list[Key]:
+        """Have the record of the lock `vault` name these Jobs, by uid and token."""
+        before = self.locks.get(VAULT)
+        holders = tuple(
+            Holder(job="any", uid=uid, epoch=epoch, token=token, granted_at=T0)
+            for uid, token in tokens
+        )
+        lock = a_lock("vault", version=version, holders=holders)
+        self.locks.note(lock)
+        return list(self.reconciler.wakes(Change(before, lock)))
 
     def put(self, job: Job) -> list[Key]:
         before = self.jobs.get(job.key)
@@ -276,7 +314,7 @@ def test_a_new_job_of_the_same_name_is_told_from_the_old_one() -> None:
 
 def test_nothing_is_a_stray_before_the_jobs_were_listed() -> None:
     desk = Desk()
-    desk.reconciler = ExecutionReconciler(Cache("Job"), desk.reports)
+    desk.jobs.version = 0
     desk.tell(a_report(uid="old"))
 
     assert desk.look("job") == Decision(wake_at=at(1))
@@ -442,3 +480,109 @@ def test_room_that_was_foreseen_and_not_taken_is_free_again() -> None:
 
     decision = desk.reconciler.foresee(replace(second, status=let_in), T0)
     assert kinds(decision) == ["RecordExecution", "LaunchTask"]
+
+
+# Before a launch the records of the locks are looked at: a status alone lets nobody in.
+
+
+def a_holder(token: int = 7, **spec: Any) -> Job:
+    """A Job whose status says that it was let in with the lock `vault`."""
+    job = an_admitted_job(locks=(LockRequest(key="vault"),), **spec)
+    admission = replace(job.status.admission, grants=(Grant(key="vault", token=token),))
+    return replace(job, status=replace(job.status, admission=admission))
+
+
+def launched(decision: Decision) -> int:
+    return sum(isinstance(action, LaunchTask) for action in decision.actions)
+
+
+def test_a_job_that_its_lock_names_is_launched_without_a_question() -> None:
+    desk = Desk()
+    desk.hold(("other", 3), (UID, 7))
+    desk.put(a_holder())
+
+    assert launched(desk.look("job")) == 1
+    assert desk.proofs.asked == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "epoch"),
+    [
+        pytest.param((("other", 7),), 0, id="the holder's token, taken by another"),
+        pytest.param(((UID, 6),), 0, id="another token"),
+        pytest.param(((UID, 7),), 3, id="another epoch"),
+        pytest.param((), 0, id="nobody holds it"),
+    ],
+)
+def test_a_job_that_its_lock_does_not_name_starts_nothing_and_says_so(
+    tokens: tuple[tuple[str, int], ...], epoch: int
+) -> None:
+    desk = Desk()
+    desk.hold(*tokens, epoch=epoch)
+    desk.put(a_holder())
+
+    found = desk.look("job")
+
+    assert found.actions == ()
+    assert "lock vault does not name this Job" in found.trouble
+
+
+def test_a_job_without_a_grant_for_its_lock_starts_nothing() -> None:
+    desk = Desk()
+    desk.put(an_admitted_job(locks=(LockRequest(key="vault"),)))
+
+    found = desk.look("job")
+
+    assert (found.actions, desk.proofs.asked) == ((), [])
+    assert "vault" in found.trouble
+
+
+def test_a_grant_that_was_not_asked_for_starts_nothing() -> None:
+    """Its token would be given to the task, and a stranger's writes pass for the holder's."""
+    desk = Desk()
+    desk.hold(("other", 7))
+    job = a_holder()
+    desk.put(replace(job, spec=replace(job.spec, locks=())))
+
+    assert launched(desk.look("job")) == 0
+
+
+def test_a_lock_that_was_not_heard_of_is_waited_for_without_a_word() -> None:
+    desk = Desk()
+    desk.proofs.are_there = False
+    desk.put(a_holder())
+
+    assert desk.look("job") == Decision()
+    assert desk.proofs.asked == [(VAULT, UID, 7)]
+
+    assert desk.hold((UID, 7)) == [Key("Job", "default", "job")]
+    assert launched(desk.look("job")) == 1
+
+
+def test_a_lock_that_cannot_be_read_proves_nothing() -> None:
+    desk = Desk()
+    desk.locks.unreadable.add(VAULT)
+    desk.put(a_holder())
+
+    assert desk.look("job") == Decision()
+    assert desk.proofs.asked == []
+
+
+def test_an_attempt_in_a_forged_status_is_not_launched_either() -> None:
+    desk = Desk()
+    desk.hold(("other", 7))
+    job = a_holder()
+    desk.put(replace(job, status=replace(job.status, execution=started(a_task()))))
+
+    found = desk.look("job")
+
+    assert launched(found) == 0
+    assert "vault" in found.trouble
+
+
+def test_a_job_that_does_not_hold_its_lock_can_still_be_stopped() -> None:
+    desk = Desk()
+    desk.hold(("other", 7))
+    desk.put(a_holder(kill_at=T0))
+
+    assert kinds(desk.look("job", 1)) == ["RecordExecution"]

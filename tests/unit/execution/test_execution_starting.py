@@ -79,6 +79,26 @@ def test_a_missing_finalizer_is_put_on_first() -> None:
     assert decision.actions[0] == AddFinalizer(job, JOB_FINALIZER)
 
 
+@pytest.mark.parametrize(
+    ("finalizers", "going", "expected"),
+    [
+        pytest.param((), False, ["AddFinalizer"], id="somebody took it off"),
+        pytest.param((JOB_FINALIZER,), False, [], id="it is there"),
+        pytest.param(("other/x",), True, ["RecordExecution", "StopTask"], id="it goes: too late"),
+    ],
+)
+def test_what_runs_is_held_again_when_somebody_lets_it_go(
+    finalizers: tuple[str, ...], going: bool, expected: list[str]
+) -> None:
+    metadata = {"finalizers": finalizers, "deletion_timestamp": T0 if going else None}
+    running = started(a_task(state=TaskState.RUNNING))
+    job = an_admitted_job(execution=running, metadata=metadata)
+
+    decision = look(job, a_report())
+
+    assert kinds(decision) == expected
+
+
 def test_a_noop_job_is_over_in_one_write() -> None:
     job = an_admitted_job(noop=NoopSpec())
     decision = look(job, room=0)

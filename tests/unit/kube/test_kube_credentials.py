@@ -39,7 +39,7 @@ class StillClock(Clock):
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         raise NotImplementedError
 
-    def on_jump(self, callback: Callable[[], None]) -> Timer:
+    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
         raise NotImplementedError
 
 

@@ -153,12 +153,19 @@ class TestWebhook:
             assert asked["name"] == service["metadata"]["name"]
             assert asked["port"] in ports
             paths.append(asked["path"])
-        assert paths == [VALIDATE_PATH, COMPLETE_PATH]
+        assert paths == [VALIDATE_PATH, VALIDATE_PATH, COMPLETE_PATH]
 
-    def test_one_that_is_down_stops_nobody(self, install: Installation) -> None:
-        for hook in self.hooks(install):
-            assert hook["failurePolicy"] == "Ignore"
-            assert hook["sideEffects"] == "None"
+    def test_one_that_is_down_stops_nobody_but_who_puts_a_stop_off(
+        self, install: Installation
+    ) -> None:
+        hooks = self.hooks(install)
+        (hook,) = (one for one in hooks if one["failurePolicy"] != "Ignore")
+        assert hook["failurePolicy"] == "Fail"
+        assert [(one["operations"], one["resources"]) for one in hook["rules"]] == [
+            (["UPDATE"], ["jobs"])
+        ]
+        assert "killAt" in hook["matchConditions"][1]["expression"]
+        assert {one["sideEffects"] for one in hooks} == {"None"}
 
     def test_the_controller_does_not_ask_itself(self, install: Installation) -> None:
         for hook in self.hooks(install):

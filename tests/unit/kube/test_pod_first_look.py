@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from pod_builders import RUNS, a_pod
 from test_pod_mirror import Scripted, version
 
-from interlock.kube.pods.first_look import PART
+from interlock.control.turns import PART
 from interlock.kube.pods.mirror import Mirror
 from interlock.kube.pods.objects import Event, Listed
 from interlock.kube.pods.runtime import PodRuntime
-from interlock.kube.pods.wire import Pod
+from interlock.kube.pods.wire import BatchJob, Node, Pod
 from interlock.resources.tasks import ReportState
 from interlock.testing.builders import T0
 from interlock.testing.simulation.clock import SimClock
@@ -35,8 +35,10 @@ def a_runtime(loop: SimLoop, pods: list[Pod], left: list[Pod]) -> tuple[Mirror[P
     mirror: Mirror[Pod] = Mirror(Scripted([Listed(left, 10_000)]), clock, Random(0))
     for pod in pods:
         mirror.take(pod)
-    jobs = Mirror(Scripted([Listed([], 1)]), clock, Random(0))
-    return mirror, PodRuntime(mirror, jobs, Scripted([]), clock, lambda: None)  # type: ignore[arg-type]
+    no_jobs: Listed[BatchJob] = Listed([], 1)
+    jobs: Mirror[BatchJob] = Mirror(Scripted([no_jobs]), clock, Random(0))
+    no_nodes: Scripted[Node] = Scripted([])
+    return mirror, PodRuntime(mirror, jobs, no_nodes, clock, lambda: None)
 
 
 def test_all_is_told_and_others_get_their_turn_meanwhile() -> None:

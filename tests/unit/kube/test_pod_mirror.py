@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import permutations
 from random import Random
+from typing import Generic
 
 import pytest
 from msgspec.structs import replace
@@ -13,7 +14,7 @@ from pod_builders import RUNS, a_pod, ended
 
 from interlock.kube.pods.mirror import Mirror
 from interlock.kube.pods.objects import Event, Listed
-from interlock.kube.pods.wire import Pod
+from interlock.kube.pods.wire import Pod, T
 from interlock.resources.errors import ExpiredError, UnavailableError
 from interlock.resources.tasks import TaskId
 from interlock.testing.builders import T0
@@ -33,20 +34,20 @@ RUNNING = version(5, a_pod("Running", RUNS))
 OVER = version(8, a_pod("Succeeded", ended()))
 
 
-class Scripted:
+class Scripted(Generic[T]):
     """Lists and watches that answer what a test wrote down, one after another."""
 
     def __init__(
         self,
-        lists: Sequence[Listed[Pod] | Exception],
-        watches: Sequence[Sequence[Sequence[Event[Pod]]] | Exception] = (),
+        lists: Sequence[Listed[T] | Exception],
+        watches: Sequence[Sequence[Sequence[Event[T]]] | Exception] = (),
     ) -> None:
         self._lists = list(lists)
         self._watches = list(watches)
         #: The versions that watches were begun at.
         self.since: list[int] = []
 
-    async def list(self, selector: str = "", *, namespace: str | None = None) -> Listed[Pod]:
+    async def list(self, selector: str = "", *, namespace: str | None = None) -> Listed[T]:
         answer = self._lists.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -54,11 +55,11 @@ class Scripted:
 
     def watch(
         self, selector: str, *, since: int
-    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Event[Pod]]]]:
+    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Event[T]]]]:
         return self._watch(since)
 
     @asynccontextmanager
-    async def _watch(self, since: int) -> AsyncGenerator[AsyncIterator[Sequence[Event[Pod]]], None]:
+    async def _watch(self, since: int) -> AsyncGenerator[AsyncIterator[Sequence[Event[T]]], None]:
         self.since.append(since)
         script = self._watches.pop(0) if self._watches else ()
         if isinstance(script, Exception):
@@ -66,27 +67,25 @@ class Scripted:
         yield self._batches(script)
 
     async def _batches(
-        self, script: Sequence[Sequence[Event[Pod]]]
-    ) -> AsyncIterator[Sequence[Event[Pod]]]:
+        self, script: Sequence[Sequence[Event[T]]]
+    ) -> AsyncIterator[Sequence[Event[T]]]:
         for batch in script:
             yield batch
 
-    async def get(self, namespace: str, name: str) -> Pod:
+    async def get(self, namespace: str, name: str) -> T:
         raise NotImplementedError
 
-    async def create(self, namespace: str, manifest: object) -> Pod:
+    async def create(self, namespace: str, manifest: object) -> T:
         raise NotImplementedError
 
-    async def patch(self, namespace: str, name: str, patch: object) -> Pod:
+    async def patch(self, namespace: str, name: str, patch: object) -> T:
         raise NotImplementedError
 
-    async def delete(
-        self, namespace: str, name: str, *, uid: str, grace_s: int | None
-    ) -> Pod | None:
+    async def delete(self, namespace: str, name: str, *, uid: str, grace_s: int | None) -> T | None:
         raise NotImplementedError
 
 
-def followed(script: Scripted, *, for_s: float = 60.0) -> tuple[Mirror[Pod], list[Pod | None]]:
+def followed(script: Scripted[Pod], *, for_s: float = 60.0) -> tuple[Mirror[Pod], list[Pod | None]]:
     """A mirror that has followed a script for a while, and all that it told."""
     loop = SimLoop(Random(0))
     mirror: Mirror[Pod] = Mirror(script, SimClock(loop, loop.world, T0), Random(0))

@@ -26,6 +26,7 @@ from interlock.resources.job import JOB_FINALIZER
 from interlock.resources.modes import Mode, problems_for_mode
 from interlock.resources.patches import json_patch
 from interlock.resources.validation import read_resource
+from interlock.testing.builders import T0
 
 CONTROLLER = "system:serviceaccount:interlock-system:interlock"
 CONTROLLERS = frozenset({CONTROLLER})
@@ -35,6 +36,8 @@ MANAGED = [{"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:spec": {
 ADMITTED = {"phase": "Starting", "admission": {"phase": "Admitted"}}
 ENDED = ADMITTED | {"phase": "Succeeded", "execution": {"result": "Succeeded"}}
 HELD = [JOB_FINALIZER]
+DUE = POD | {"killAt": "2026-01-05T12:00:00Z"}
+LATER = POD | {"killAt": "2026-01-05T12:00:01Z"}
 
 
 def a_body(spec: Any, *, finalizers: list[str] | None = None, **more: Any) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def paths(verdict: Verdict) -> list[str]:
 class TestCreation:
     @pytest.mark.parametrize("spec", [POD, {"noop": {}}, POD | {"locks": [{"key": "db"}]}])
     def test_a_good_job_passes(self, spec: dict[str, Any]) -> None:
-        assert judge(creation(a_body(spec)), CONTROLLERS) == Verdict(name="a")
+        assert judge(creation(a_body(spec)), CONTROLLERS, T0) == Verdict(name="a")
 
     @pytest.mark.parametrize(
         "spec",
@@ -83,7 +86,7 @@ class TestCreation:
         with pytest.raises(InvalidError) as refused:
             read_resource(json.dumps(ours).encode(), "Job")
 
-        assert judge(creation(body), CONTROLLERS).problems == refused.value.problems
+        assert judge(creation(body), CONTROLLERS, T0).problems == refused.value.problems
 
     @pytest.mark.parametrize(
         ("kind", "path", "spec"),
@@ -104,14 +107,14 @@ class TestCreation:
         self, kind: str, path: str, spec: dict[str, Any]
     ) -> None:
         change = creation(a_body(spec, kind=kind))
-        verdict = judge(change, CONTROLLERS)
+        verdict = judge(change, CONTROLLERS, T0)
 
         assert paths(verdict) == [path]
         answer = json.loads(answer_review(change, verdict))["response"]["status"]
         assert answer["message"].startswith(f'{kind}.interlock.dev "a" is invalid: {path}')
 
     def test_a_process_is_refused_with_an_explanation(self) -> None:
-        verdict = judge(creation(a_body({"process": {"command": ["true"]}})), CONTROLLERS)
+        verdict = judge(creation(a_body({"process": {"command": ["true"]}})), CONTROLLERS, T0)
 
         (problem,) = verdict.problems
         assert problem.path == "spec.process"
@@ -119,19 +122,19 @@ class TestCreation:
 
     def test_all_problems_are_told_at_once(self) -> None:
         spec = {"process": {"command": []}, "title": "a\nb"}
-        verdict = judge(creation(a_body(spec)), CONTROLLERS)
+        verdict = judge(creation(a_body(spec)), CONTROLLERS, T0)
 
         assert set(paths(verdict)) == {"spec.process.command", "spec.title", "spec.process"}
 
     def test_what_is_not_even_an_object_is_refused(self) -> None:
-        assert judge(creation(a_body([1, 2])), CONTROLLERS).problems
+        assert judge(creation(a_body([1, 2])), CONTROLLERS, T0).problems
 
     @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
     def test_a_status_is_no_business_of_ours(self, operation: str) -> None:
         bad = a_body({"noop": 7})
         change = Change(uid="1", operation=operation, sub_resource="status", object=bad)
 
-        assert judge(change, CONTROLLERS) == Verdict()
+        assert judge(change, CONTROLLERS, T0) == Verdict()
 
 
 BAD = POD | {"title": "a\nb"}
@@ -155,10 +158,13 @@ class TestUpdate:
                 id="a process that got in can be killed",
             ),
             pytest.param({"noop": 7}, POD, [], id="what cannot be read can be mended"),
+            pytest.param(DUE, POD, ["spec.killAt"], id="a stop that is due is not taken back"),
+            pytest.param(DUE, LATER, ["spec.killAt"], id="nor put off"),
+            pytest.param(LATER, POD, [], id="one that is not due is"),
         ],
     )
     def test_only_what_changed_is_judged(self, old: Any, new: Any, expected: list[str]) -> None:
-        assert paths(judge(update(a_body(old), a_body(new)), CONTROLLERS)) == expected
+        assert paths(judge(update(a_body(old), a_body(new)), CONTROLLERS, T0)) == expected
 
     @pytest.mark.parametrize(
         ("status", "change", "expected"),
@@ -174,13 +180,13 @@ class TestUpdate:
     ) -> None:
         old, new = a_body(POD, status=status), a_body(change, status=status)
 
-        assert paths(judge(update(old, new), CONTROLLERS)) == expected
+        assert paths(judge(update(old, new), CONTROLLERS, T0)) == expected
 
     @pytest.mark.parametrize("status", [{}, ADMITTED])
     def test_nobody_takes_our_finalizer_off_a_job_that_goes_on(self, status: Any) -> None:
         old = a_body(POD, finalizers=["x", *HELD], status=status)
 
-        verdict = judge(update(old, a_body(POD, finalizers=["x"], status=status)), CONTROLLERS)
+        verdict = judge(update(old, a_body(POD, finalizers=["x"], status=status)), CONTROLLERS, T0)
 
         assert paths(verdict) == ["metadata.finalizers"]
 
@@ -188,18 +194,18 @@ class TestUpdate:
     def test_the_controller_does(self, spec: Any) -> None:
         change = update(a_body(spec, finalizers=HELD), a_body(spec), CONTROLLER)
 
-        assert judge(change, CONTROLLERS) == Verdict()
+        assert judge(change, CONTROLLERS, T0) == Verdict()
 
     def test_anybody_does_once_it_has_ended(self) -> None:
         old = a_body(BAD, finalizers=HELD, status=ENDED)
 
-        assert not judge(update(old, a_body(BAD, status=ENDED)), CONTROLLERS).problems
+        assert not judge(update(old, a_body(BAD, status=ENDED)), CONTROLLERS, T0).problems
 
     def test_a_job_that_cannot_be_read_may_be_let_go(self) -> None:
         """The controller cannot read it either, so somebody else has to decide."""
         old = a_body({"noop": 7}, finalizers=HELD)
 
-        verdict = judge(update(old, a_body({"noop": 7})), CONTROLLERS)
+        verdict = judge(update(old, a_body({"noop": 7})), CONTROLLERS, T0)
 
         assert not verdict.problems
         assert verdict.warnings == (UNREADABLE,)
@@ -207,7 +213,7 @@ class TestUpdate:
     def test_a_deletion_passes(self) -> None:
         change = Change(uid="1", operation="DELETE", old_object=a_body(POD))
 
-        assert judge(change, CONTROLLERS) == Verdict()
+        assert judge(change, CONTROLLERS, T0) == Verdict()
 
 
 class TestCompletion:
@@ -215,17 +221,17 @@ class TestCompletion:
     def test_a_new_job_gets_our_finalizer(self, finalizers: list[str] | None) -> None:
         body = a_body(POD, finalizers=finalizers)
 
-        verdict = complete(creation(body), CONTROLLERS)
+        verdict = complete(creation(body), CONTROLLERS, T0)
 
         made: Any = json_patch(body, list(verdict.patch))
         assert made["metadata"]["finalizers"] == [*(finalizers or ()), JOB_FINALIZER]
         assert not verdict.warnings
 
     def test_one_that_has_it_is_left_alone(self) -> None:
-        assert complete(creation(a_body(POD, finalizers=HELD)), CONTROLLERS) == Verdict()
+        assert complete(creation(a_body(POD, finalizers=HELD)), CONTROLLERS, T0) == Verdict()
 
     def test_whoever_leaves_it_out_is_warned_and_it_stays(self) -> None:
-        verdict = complete(update(a_body(POD, finalizers=HELD), a_body(POD)), CONTROLLERS)
+        verdict = complete(update(a_body(POD, finalizers=HELD), a_body(POD)), CONTROLLERS, T0)
 
         made: Any = json_patch(a_body(POD), list(verdict.patch))
         assert made["metadata"]["finalizers"] == HELD
@@ -241,7 +247,7 @@ class TestCompletion:
         ],
     )
     def test_it_may_go(self, change: Change, why: str) -> None:
-        assert complete(change, CONTROLLERS) == Verdict(), why
+        assert complete(change, CONTROLLERS, T0) == Verdict(), why
 
 
 class TestReview:
@@ -260,7 +266,7 @@ class TestReview:
 
     def test_an_answer_names_the_question(self) -> None:
         change = creation(a_body(POD))
-        answer = json.loads(answer_review(change, complete(change, CONTROLLERS)))["response"]
+        answer = json.loads(answer_review(change, complete(change, CONTROLLERS, T0)))["response"]
 
         assert (answer["uid"], answer["allowed"], answer["patchType"]) == ("1", True, "JSONPatch")
         assert json.loads(base64.b64decode(answer["patch"]))[0]["op"] == "add"
@@ -288,7 +294,7 @@ def ask(path: str, body: bytes, method: str = "POST") -> tuple[int, bytes]:
         sent.append(message)
 
     scope = {"type": "http", "method": method, "path": path}
-    asyncio.run(WebhookApp(CONTROLLERS)(scope, receive, send))
+    asyncio.run(WebhookApp(CONTROLLERS, lambda: T0)(scope, receive, send))
     return sent[0]["status"], sent[1]["body"]
 
 
@@ -327,6 +333,6 @@ def test_the_rule_about_modes_is_that_of_the_resources() -> None:
     job, _ = read_resource(json.dumps(a_body({"process": {"command": ["a"]}}) | {
         "metadata": {"name": "a"}}).encode(), "Job")  # fmt: skip
 
-    found = judge(creation(a_body({"process": {"command": ["a"]}})), CONTROLLERS).problems
+    found = judge(creation(a_body({"process": {"command": ["a"]}})), CONTROLLERS, T0).problems
 
     assert found == problems_for_mode(job.spec, Mode.CLUSTER)  # type: ignore[attr-defined]

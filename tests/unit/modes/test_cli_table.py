@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
@@ -114,6 +115,15 @@ def test_paths() -> None:
     assert job.path(None) == "/apis/interlock.dev/v1alpha1/jobs"
     assert space.path("ignored", "x") == "/api/v1/namespaces/x"
     assert job_name("job/x") == job_name("x") == "x"
+
+
+def test_a_stop_that_is_due_is_not_moved_by_another() -> None:
+    """A cluster in which no controller runs lets nobody move it later."""
+    now = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+    told = {"killAt": "2026-01-05T12:00:00Z"}
+    assert jobs.told_to_end({"spec": {"noop": {}}}, now) == told
+    assert jobs.told_to_end({"spec": {"killAt": "2026-01-05T13:00:00Z"}}, now) == told
+    assert jobs.told_to_end({"spec": {"killAt": "2026-01-05T12:00:00Z"}}, now) == {}
 
 
 def test_orders_to_schedules_use_the_words_of_the_resources() -> None:

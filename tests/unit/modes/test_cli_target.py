@@ -13,13 +13,14 @@ import yaml
 
 from interlock.modes.cli.errors import CommandError
 from interlock.modes.cli.target import Target, find_target
+from interlock.modes.cli.wire import Wire
 
-_FLAGS = ("server", "token_file", "ca_file", "context", "kubeconfig")
+_FLAGS = ("server", "token_file", "ca_file", "context", "kubeconfig", "insecure_token")
 
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("SERVER", "TOKEN_FILE", "CA_FILE", "DATA"):
+    for name in ("SERVER", "TOKEN_FILE", "CA_FILE", "DATA", "INSECURE_TOKEN"):
         monkeypatch.delenv(f"INTERLOCK_{name}", raising=False)
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
@@ -38,6 +39,7 @@ def test_the_default() -> None:
 
 def test_the_nearest_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("token").write_text(" secret\n")
+    Path("token").chmod(0o600)
     Path(".interlock").mkdir()
     told = {"url": "https://127.0.0.1:1", "tokenFile": "token", "caFile": "ca.pem"}
     Path(".interlock/server.json").write_text(json.dumps(told))
@@ -68,6 +70,72 @@ def test_a_broken_server_file_is_none() -> None:
 def test_addresses(url: str, expected: tuple[str, int, str, bool]) -> None:
     target = Target(url)
     assert (target.host, target.port, target.base, target.is_https) == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://localhost:1", True),
+        ("http://127.0.0.1:1", True),
+        ("http://127.1.2.3:1", True),
+        ("http://[::1]:1", True),
+        ("http://[::ffff:127.0.0.1]:1", True),
+        ("http://10.0.0.1:1", False),
+        ("http://127.0.0.1.evil.example:1", False),
+        ("http://127.evil.example:1", False),
+        ("http://localhost.evil.example:1", False),
+        ("http://[::2]:1", False),
+    ],
+)
+def test_what_is_on_this_machine(url: str, local: bool) -> None:
+    assert Target(url).is_local is local
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "fine"),
+    [
+        pytest.param("http://127.0.0.1:1", True, True, id="on this machine"),
+        pytest.param("https://there.invalid:1", True, True, id="encrypted"),
+        pytest.param("http://there.invalid:1", False, True, id="no secret"),
+        pytest.param("http://there.invalid:1", True, False, id="a token"),
+        pytest.param("http://127.0.0.1.evil.invalid:1", True, False, id="a name like an address"),
+    ],
+)
+@pytest.mark.parametrize("basic", [False, True], ids=["token", "password"])
+def test_a_secret_does_not_travel_in_the_clear(
+    url: str, secret: bool, fine: bool, basic: bool
+) -> None:
+    target = Target(url)
+    if secret and basic:
+        target.headers = [("Authorization", "Basic x")]
+    elif secret:
+        target.token = "t"
+    assert target.may_tell_secrets is fine
+    if not fine:
+        for ask in (Wire(target).request, Wire(target).stream):
+            with pytest.raises(CommandError, match="in the clear") as caught:
+                ask("GET", "/", {}, b"")
+            assert "--insecure-token" in caught.value.hint
+            assert caught.value.code == 2
+
+
+def test_a_secret_for_a_proxy_is_told_to_the_proxy() -> None:
+    target = Target("http://127.0.0.1:1", token="t")
+    target.proxy_url = "http://proxy.invalid:3128"
+    assert not target.may_tell_secrets
+
+
+def test_whoever_wants_it_sends_a_token_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("token").write_text("secret")
+    Path("token").chmod(0o600)
+    given = {"server": "http://there.invalid:1", "token_file": "token"}
+    assert not find(**given).may_tell_secrets
+    assert find(**given, insecure_token="yes").may_tell_secrets
+    kubeconfig({"token": "t"}, server="http://there.invalid:1")
+    assert not find(kubeconfig="config").may_tell_secrets
+    monkeypatch.setenv("INTERLOCK_INSECURE_TOKEN", "1")
+    assert find(kubeconfig="config").may_tell_secrets
+    assert find(**given).may_tell_secrets
 
 
 def kubeconfig(user: dict[str, Any], name: str = "config", **cluster: Any) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from interlock.api.answers import RefusedError
-from interlock.api.requests import Request
+from interlock.api.requests import SOCKET, Request
+from interlock.api.routing import ForAll, ForKnown, OnPath, OnResource, Route, Router, Said
 from interlock.kube.reviews import Deed, NotReviewedError, Person
-from interlock.modes.cluster_guard import ClusterGuard
+from interlock.modes.cluster_guard import ClusterGuard, Reviewer
 from interlock.resources.errors import UnavailableError
 from interlock.resources.metadata import Key
+from interlock.testing.asking import Asker, a_store
+from interlock.testing.reports import Reports
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/a/jobs"
 
@@ -36,23 +40,31 @@ class Cluster:
         return self.allows
 
 
+ROUTER = Router(Asker(routes=Reports(a_store()).reporting.routes()).app.router.routes)
+
+
 def a_request(path: str, method: str = "GET", token: str = "good") -> Request:
     path, _, query = path.partition("?")
     headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
     scope: dict[str, Any] = {
+        "type": "websocket" if method == SOCKET else "http",
         "method": method, "path": path, "query_string": query.encode(), "headers": headers,
     }  # fmt: skip
 
     async def receive() -> dict[str, Any]:
         raise AssertionError("the body is nobody's concern here")
 
-    return Request(scope, receive)
+    request = Request(scope, receive)
+    request.match = ROUTER.match(request)
+    return request
 
 
-def admit(cluster: Cluster, request: Request, namespace: str = "") -> None:
-    key_of = {"uid-1": Key("Job", "a", "one")}.get
-    guard = ClusterGuard(cluster, key_of, namespace=namespace)  # type: ignore[arg-type]
-    asyncio.run(guard.admit(request))
+def a_guard(cluster: Reviewer, namespace: str = "") -> ClusterGuard:
+    return ClusterGuard(cluster, {"uid-1": Key("Job", "a", "one")}.get, namespace=namespace)
+
+
+def admit(cluster: Reviewer, request: Request, namespace: str = "") -> None:
+    asyncio.run(a_guard(cluster, namespace).admit(request))
 
 
 def on_jobs(verb: str, namespace: str = "", name: str = "", **more: str) -> Deed:
@@ -83,7 +95,18 @@ def on_jobs(verb: str, namespace: str = "", name: str = "", **more: str) -> Deed
         ("GET", "/jobs/uid-2", on_jobs("get")),
         ("GET", "/jobs/a/x", on_jobs("get", "a", "x")),
         ("GET", "/jobs/a/x/why", on_jobs("get", "a", "x")),
-        ("GET", "/jobs//x", on_jobs("get", "", "x")),
+        ("GET", "/jobs/stream/x", on_jobs("get", "stream", "x")),
+        ("GET", "/jobs//x", Deed(verb="get", path="/jobs//x")),
+        ("GET", "/jobs/a/..", Deed(verb="get", path="/jobs/a/..")),
+        ("POST", "/jobs/a/x", Deed(verb="post", path="/jobs/a/x")),
+        (SOCKET, "/jobs/stream", on_jobs("watch")),
+        (SOCKET, "/jobs/stream?namespace=a", on_jobs("watch", "a")),
+        (SOCKET, "/jobs/stream?namespace=a&namespace=", on_jobs("watch")),
+        (SOCKET, "/jobs/a/x", Deed(verb="(websocket)", path="/jobs/a/x")),
+        (SOCKET, "/jobs/a/x/why?namespace=a", Deed(verb="(websocket)", path="/jobs/a/x/why")),
+        (SOCKET, JOBS, Deed(verb="(websocket)", path=JOBS)),
+        ("GET", "/jobconfigs/a/x/why", on_jobs("get", "a", "x", resource="jobconfigs")),
+        ("GET", "/controlledjobs/a/x/why", on_jobs("get", "a", "x", resource="controlledjobs")),
         (
             "GET",
             "/jobs/a/x/log",
@@ -100,6 +123,8 @@ def on_jobs(verb: str, namespace: str = "", name: str = "", **more: str) -> Deed
             "/history?kind=ControlledJob&namespace=a&name=x",
             on_jobs("list", "a", resource="controlledjobs"),
         ),
+        ("GET", f"{JOBS}/x/status?watch=true", on_jobs("get", "a", "x", subresource="status")),
+        ("GET", "/metrics/", Deed(verb="get", path="/metrics")),
         ("GET", "/metrics", Deed(verb="get", path="/metrics")),
         ("GET", "/", Deed(verb="get", path="/")),
         ("GET", "/apis/interlock.dev", Deed(verb="get", path="/apis/interlock.dev")),
@@ -178,3 +203,114 @@ def test_why_there_is_no_backup_is_told_to_whoever_is_known() -> None:
 
     with pytest.raises(RefusedError):
         admit(cluster, a_request("/admin/backup", "POST", token="bad"))
+
+
+#: Words for the parts of paths, and for the parameters that rights are read from.
+WORDS = {
+    "namespace": "a", "name": "one", "uid": "uid-1", "group": "interlock.dev", "version": "v1",
+}  # fmt: skip
+
+
+def example_of(route: Route) -> tuple[str, str]:
+    """A request for a route, as its row of the table reads: the method and the path."""
+    path = route.path
+    for part, word in WORDS.items():
+        path = path.replace(f"{{{part}}}", word)
+    query: dict[str, str] = {}
+    if route.when is not None:
+        query[route.when.parameter] = "true"
+    if isinstance(route.right, OnResource) and route.right.namespace.parameter:
+        query[route.right.namespace.parameter] = "a"
+    return route.method, path + "?" + "&".join(f"{name}={word}" for name, word in query.items())
+
+
+def deed_of(route: Route) -> Deed | None:
+    """What the row of the table says that is needed for the example of it."""
+    match route.right:
+        case ForAll() | ForKnown():
+            return None
+        case OnPath(verb):
+            return Deed(verb=verb, path=example_of(route)[1].partition("?")[0])
+        case OnResource() as right:
+            has_place = bool(right.namespace.part or right.namespace.parameter or right.uid)
+            return Deed(
+                verb=right.verb,
+                group=right.group,
+                resource=right.resource,
+                subresource=right.subresource,
+                namespace="a" if has_place else "",
+                name="one" if right.name.part or right.uid else "",
+            )
+
+
+class AllowsOne(Cluster):
+    """Lets people do one thing, and nothing else."""
+
+    def __init__(self, deed: Deed) -> None:
+        super().__init__()
+        self._deed = deed
+
+    async def may(self, person: Person, deed: Deed) -> bool:
+        return deed == self._deed
+
+
+async def opened_by(deed: Deed) -> set[Route]:
+    """The routes that somebody reaches who may do this and nothing else."""
+    guard, opened = a_guard(AllowsOne(deed)), set()
+    for route in ROUTER.routes:
+        method, path = example_of(route)
+        with suppress(RefusedError):
+            await guard.admit(a_request(path, method))
+            opened.add(route)
+    return opened
+
+
+DEEDS = {deed for route in ROUTER.routes if (deed := deed_of(route))}
+
+
+def test_one_right_opens_its_own_routes_and_no_other() -> None:
+    assert len(DEEDS) > 50
+
+    for deed in DEEDS:
+        expected = {route for route in ROUTER.routes if deed_of(route) in (None, deed)}
+
+        assert asyncio.run(opened_by(deed)) == expected
+
+
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW", SOCKET]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_right_of_the_table_opens_what_is_not_in_it(method: str) -> None:
+    async def story() -> None:
+        for route in ROUTER.routes:
+            path = example_of(route)[1].partition("?")[0]
+            tricks = (path, f"/{path}", f"{path}/..", f"{path}/x/y/z/why", f"{path}%", path.upper())
+            for trick in tricks:
+                request = a_request(trick, method)
+                cluster = Cluster()
+                await a_guard(cluster).admit(request)
+                if not request.match.route.path:
+                    assert not DEEDS & set(cluster.asked)
+                    assert len(cluster.asked) == 1
+
+    asyncio.run(story())
+
+
+def test_a_route_needs_a_right() -> None:
+    whole: dict[str, Any] = {"method": "GET", "path": "/x/{name}", "serve": None}
+    Route(**whole, right=ForAll())
+
+    with pytest.raises(TypeError):
+        Route(**whole)
+    with pytest.raises(TypeError, match="a route needs a right"):
+        Route(**whole | {"right": None})
+    with pytest.raises(TypeError, match="no part is named"):
+        Route(**whole, right=OnResource(verb="get", resource="jobs", namespace=Said("namespace")))
+
+
+def test_two_routes_cannot_be_meant_by_one_request() -> None:
+    whole: dict[str, Any] = {"method": "GET", "serve": None, "right": ForAll()}
+
+    with pytest.raises(ValueError, match="there are two routes"):
+        Router((Route(path="/x/{name}", **whole), Route(path="/x/{uid}", **whole)))

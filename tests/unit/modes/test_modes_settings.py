@@ -57,6 +57,7 @@ def test_what_was_not_typed_is_as_usual() -> None:
 def test_who_may_ask(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("0123456789abcdef")
+    token.chmod(0o600)
     assert security_of(EmbeddedSettings()).loopback
     with pytest.raises(SettingsError):
         security_of(EmbeddedSettings(listen="0.0.0.0:1"))

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.admission.reconciler import BY_HOLDER, holder_uids
 from interlock.control.cache import Cache
@@ -14,13 +15,14 @@ from interlock.reporting.why import Why, explain
 from interlock.resources.admission import (
     AdmissionPhase,
     AdmissionStatus,
+    Grant,
     RefusalReason,
     Wait,
     WaitReason,
 )
 from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
-from interlock.resources.job import Job, JobPhase, JobStatus
+from interlock.resources.job import Job, JobPhase, JobStatus, Order, Trouble
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import OwnerReference
 from interlock.resources.tasks import (
@@ -28,6 +30,7 @@ from interlock.resources.tasks import (
     ExecutionStatus,
     JobResult,
     RetryWait,
+    StopCause,
     TaskState,
     TaskStatus,
 )
@@ -206,6 +209,33 @@ def test_an_ended_job_holds_nothing_and_waits_for_nothing() -> None:
     assert (answer.waits, answer.locks) == ((), {})
 
 
+def test_a_job_that_its_locks_do_not_name_holds_nothing() -> None:
+    holder = running("holder", locks=(a_request(),))
+    record = a_lock(holders=(a_holder(holder, token=2265),))
+    forged = running("forged", locks=(a_request(), a_request("disk")))
+    admission = replace(forged.status.admission, grants=(Grant(key="db", token=2265),))
+    forged = replace(forged, status=JobStatus(phase=JobPhase.STARTING, admission=admission))
+
+    answer = why(forged, holder, record)
+
+    assert answer.summary.startswith("forged was not let in, whatever its status says")
+    assert answer.locks == {}
+    assert answer.details == (
+        ("claims", "lock db (token 2265), but the lock names job/holder"),
+        ("claims", "lock disk, but the lock names nobody"),
+    )
+
+
+def test_a_job_holds_the_locks_that_name_it() -> None:
+    holder = running("holder", locks=(a_request(),))
+    admission = replace(holder.status.admission, grants=(Grant(key="db", token=7),))
+    holder = replace(holder, status=replace(holder.status, admission=admission))
+
+    answer = why(holder, a_lock(holders=(a_holder(holder, token=7),)))
+
+    assert (answer.locks, answer.details) == ({"db": 7}, ())
+
+
 def test_a_refused_job_says_why() -> None:
     status = JobStatus(
         phase=JobPhase.REFUSED,
@@ -229,3 +259,39 @@ def test_locks_tell_holders_and_the_first_who_wait() -> None:
     assert [holder.job for holder in answer.holders] == ["backup"]
     assert answer.waiting == 12
     assert answer.waiters == tuple(f"w{i:02}" for i in range(10))
+
+
+def denied(order: Order, state: TaskState, cause: StopCause | None = None) -> Job:
+    """A Job with a task that an order is denied for."""
+    task = TaskStatus(
+        name="job-0-0",
+        index=0,
+        attempt=0,
+        state=state,
+        created_at=T0,
+        stop_at=T0 if cause else None,
+        stop_cause=cause,
+    )
+    trouble = Trouble(room="execution", message="no", since=T0, order=order)
+    admission = AdmissionStatus(phase=AdmissionPhase.ADMITTED, sequence=1)
+    execution = ExecutionStatus(total=1, started_at=T0, active=(task,))
+    phase = JobPhase.PENDING if cause is None else JobPhase.KILLING
+    status = JobStatus(phase=phase, admission=admission, execution=execution, trouble=trouble)
+    return a_job("job", status=status, pending_timeout=Duration(minutes=15))
+
+
+def test_a_launch_that_the_cluster_denies_is_what_a_job_waits_for() -> None:
+    answer = why(denied(Order.LAUNCH, TaskState.STARTING))
+
+    (wait,) = answer.waits
+    assert wait.reason == "LaunchDenied"
+    assert wait.message.startswith("it waits for the cluster: no (4 m;")
+    assert wait.until == T0 + timedelta(minutes=15)
+
+
+def test_a_stop_that_the_cluster_denies_is_not_told_as_given() -> None:
+    answer = why(denied(Order.STOP, TaskState.KILLING, StopCause.KILLED))
+
+    told = dict(answer.details)
+    assert told["trouble"].startswith("its stop is denied by the cluster: no (4 m;")
+    assert told["task"].startswith("job-0-0 killing, to be stopped for 4 m:")

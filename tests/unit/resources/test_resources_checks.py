@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.checks import check_update, problems_of
+from interlock.resources.checks import check_due, check_update, problems_of
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.codec import from_builtins
 from interlock.resources.durations import Duration, parse_duration
@@ -15,7 +16,7 @@ from interlock.resources.job import Job, JobStatus
 from interlock.resources.lock import Lock, LockSpec
 from interlock.resources.metadata import Metadata
 from interlock.resources.tasks import ExecutionStatus, JobResult
-from interlock.testing.builders import a_job, a_lock, a_request
+from interlock.testing.builders import T0, a_job, a_lock, a_request
 
 
 def a_read_job(metadata: dict[str, Any] | None = None, **spec: Any) -> Job:
@@ -315,3 +316,36 @@ def test_nobody_takes_our_hold_off_a_job_that_may_have_tasks(
     found = check_update(a_job(status=status), free)
 
     assert [problem.path for problem in found] == ([path] if path else [])
+
+
+SOONER, LATER = T0 - timedelta(seconds=1), T0 + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("status", [WAITING, ADMITTED], ids=["waiting", "admitted"])
+@pytest.mark.parametrize(
+    ("was", "wanted", "refused"),
+    [
+        pytest.param(T0, None, True, id="taken back"),
+        pytest.param(T0, LATER, True, id="put off"),
+        pytest.param(T0, T0, False, id="as it was"),
+        pytest.param(SOONER, T0, False, id="given again"),
+        pytest.param(T0, SOONER, False, id="brought forward"),
+        pytest.param(LATER, None, False, id="taken back before it is due"),
+        pytest.param(LATER, LATER + timedelta(days=1), False, id="put off before it is due"),
+        pytest.param(None, LATER, False, id="given"),
+    ],
+)
+def test_a_stop_that_is_due_is_fixed(
+    status: JobStatus, was: datetime | None, wanted: datetime | None, refused: bool
+) -> None:
+    old, new = (a_job(status=status, kill_at=at) for at in (was, wanted))
+
+    found = check_due(old, new, T0)
+
+    assert [problem.path for problem in found] == (["spec.killAt"] if refused else [])
+
+
+def test_a_job_that_has_ended_has_no_stop_that_is_due() -> None:
+    """That nothing of it may change is another rule."""
+    assert check_due(a_job(status=ENDED, kill_at=T0), a_job(status=ENDED), T0) == ()
+    assert check_due(a_lock("a"), a_lock("a"), T0) == ()

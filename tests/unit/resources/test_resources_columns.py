@@ -12,7 +12,7 @@ from interlock.resources.cluster import Lease, LeaseSpec, Namespace
 from interlock.resources.codec import from_builtins
 from interlock.resources.columns import ALWAYS, columns_of, format_age
 from interlock.resources.indexes import IndexSet
-from interlock.resources.job import JobPhase, JobStatus, Parallelism
+from interlock.resources.job import JobPhase, JobStatus, Order, Parallelism, Trouble
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.tasks import EndedTask, ExecutionStatus, JobResult, RetryWait, TaskResult
@@ -98,9 +98,12 @@ def test_a_job_that_waits() -> None:
             },
             "retry in 5s",
         ),
+        ({"trouble": Trouble(room="x", message="", since=NOW, order=Order.LAUNCH)}, "the cluster"),
+        ({"trouble": Trouble(room="x", message="", since=NOW, order=Order.STOP)}, "a denied stop"),
+        ({"trouble": Trouble(room="x", message="", since=NOW)}, ""),
         ({}, ""),
     ],
-    ids=["suspended", "not yet due", "retrying", "nothing"],
+    ids=["suspended", "not yet due", "retrying", "no launch", "no stop", "trouble", "nothing"],
 )
 def test_what_a_job_waits_for(status: dict[str, Any], shown: str) -> None:
     assert row(a_job(status=JobStatus(**status)))["Waits for"] == shown

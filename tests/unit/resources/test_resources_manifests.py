@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from interlock.api.bodies import MAX_YAML_VALUES
 from interlock.resources.errors import InvalidError
-from interlock.resources.manifests import MAX_BYTES, ManifestError, read_manifests
+from interlock.resources.manifests import MAX_BYTES, MAX_VALUES, ManifestError, read_manifests
 from interlock.resources.validation import read_resource
 
 TOUR = """\
@@ -149,8 +150,47 @@ def test_aliases_cannot_grow_without_end() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
 
-    with pytest.raises(ManifestError, match="more than 1000000 values"):
+    with pytest.raises(ManifestError, match=f"more than {MAX_VALUES} values"):
         read_manifests("\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        pytest.param("[" + "1," * 120 + "]", "more than 100 values", id="values"),
+        pytest.param("".join(f"\n  k{n}: 1" for n in range(120)), "more than 100", id="keys"),
+        pytest.param("[&a [1,1,1,1], " + "*a, " * 24 + "]", "more than 100 values", id="aliases"),
+        pytest.param("[&a {b: 1, c: 1}, " + "{<<: *a}, " * 40 + "]", "more than 100", id="merges"),
+        pytest.param("1\n---\na: " * 120, "more than 100 values", id="documents"),
+        pytest.param("1\n...\n" + "%TAG ! x\n" * 101, "100 lines begin with %", id="directives"),
+        pytest.param("&a [*a]", "undefined alias", id="an alias inside itself"),
+        pytest.param(
+            f"[&a {'[' * 20 + ']' * 20}, &b [*a], {'[' * 30}*b{']' * 30}]", "deeper", id="depth"
+        ),
+    ],
+)
+def test_the_work_is_bounded_while_it_is_done(text: str, told: str) -> None:
+    with pytest.raises(ManifestError, match=told):
+        read_manifests(f"a: {text}", most=100)
+
+
+def test_what_json_alone_can_spell_is_bounded_too() -> None:
+    emoji = '{"a": "\\ud83d\\ude00", "b": [%s]}'
+    assert read_manifests(emoji % "1, 1", most=50)[0].data["b"] == [1, 1]
+
+    with pytest.raises(ManifestError, match="more than 50 values"):
+        read_manifests(emoji % ("1, " * 50 + "1"), most=50)
+
+
+def test_a_large_definition_fits() -> None:
+    """Ten thousand keys, each with a word of its own, are well below the bound of the server."""
+    keys = "".join(f"      - key-{n}\n" for n in range(10_000))
+    text = f"kind: Job\nspec:\n  parallelism:\n    keys:\n{keys}"
+
+    (document,) = read_manifests(text, most=MAX_YAML_VALUES // 4)
+
+    assert len(document.data["spec"]["parallelism"]["keys"]) == 10_000
+    assert document.line_of("spec.parallelism.keys[9999]") == 10_004
 
 
 def test_a_merge_brings_in_what_is_not_given() -> None:

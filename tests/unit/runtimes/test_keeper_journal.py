@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from interlock.resources.tasks import TaskId
-from interlock.runtimes.keeper.journal import Journal
-from interlock.runtimes.keeper.records import Booted, Forgot, Founded, Record
+from interlock.runtimes.keeper.journal import Journal, newest_term
+from interlock.runtimes.keeper.records import Booted, Forgot, Founded, Record, TookOver
 
 RECORDS: tuple[Record, ...] = (
     Founded(7, 7 << 32),
@@ -66,6 +66,15 @@ def test_a_flipped_byte_ends_the_journal(tmp_path: Path) -> None:
     data[-1] ^= 1
     path.write_bytes(data)
     assert read_again(path) == list(RECORDS[:2])
+
+
+def test_the_newest_term_is_read_without_a_keeper(tmp_path: Path) -> None:
+    """Also while one writes: a torn tail ends the reading."""
+    assert newest_term(tmp_path / "absent") == 0
+    path = a_journal(tmp_path, *RECORDS, TookOver(12, "/", {}), TookOver(31, "/", {}), RECORDS[1])
+    assert newest_term(path) == 31
+    path.write_bytes(path.read_bytes()[:-3])
+    assert newest_term(path) == 31
 
 
 def test_waiters_are_told_after_the_sync(tmp_path: Path) -> None:

@@ -127,6 +127,32 @@ def test_a_ledger_made_of_its_snapshot_is_the_same() -> None:
     assert list(again.open) == list(ledger.open)
 
 
+@pytest.mark.parametrize("attempt", [0, 1])
+@pytest.mark.parametrize("is_stop", [False, True], ids=["launched again", "asked about"])
+def test_how_a_forgotten_attempt_ended_is_told_to_whoever_comes_back(
+    attempt: int, is_stop: bool
+) -> None:
+    """Also from a rewritten journal. Those before the newest failed; more is not known of them."""
+    before = a_ledger(INTENT, SPAWNING, STARTED, Over(SERIAL, ReportState.ENDED, T0, 3, None, ""))
+    before.apply(Forgot((TaskId("uid", 0, 1),)))
+    ledger = Ledger()
+    for record in before.snapshot():
+        ledger.apply(record)
+    task = TaskId("uid", 0, attempt)
+    ledger.apply(
+        StopAsked(task, 0.0, T0, SERIAL + 1)
+        if is_stop
+        else Intended(SERIAL + 1, (an_order(attempt=attempt),))
+    )
+
+    report = report_of(ledger.entries[task])
+    assert (report.state, ledger.open) == (ReportState.ENDED, {})
+    if attempt == 1:
+        assert (report.exit_code, report.ended_at, report.stopped) == (3, T0, False)
+    else:
+        assert (report.exit_code, report.stopped) == (None, False)
+
+
 def test_a_forgotten_attempt_is_over_however_often_it_is_ordered() -> None:
     ledger = a_ledger(INTENT, SPAWNING, STARTED, Over(SERIAL, ReportState.ENDED, T0, 0, None, ""))
     ledger.apply(Forgot((TaskId("uid", 0, 1),)))

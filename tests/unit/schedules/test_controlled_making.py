@@ -17,13 +17,13 @@ from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.schedule import (
     CONTROLLED_LABEL,
     MANUAL_ANNOTATION,
+    OFFSET_ANNOTATION,
     SUSPEND_REASON_ANNOTATION,
+    TIMEZONE_ANNOTATION,
     JobTemplate,
     controlled_lock,
 )
 from interlock.schedules.controlled.making import (
-    OFFSET_ANNOTATION,
-    TIMEZONE_ANNOTATION,
     job_name,
     make_job,
     template_hash,

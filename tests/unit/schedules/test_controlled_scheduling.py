@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
@@ -140,35 +138,36 @@ def test_m_without_starts_only_what_a_person_started_goes_on_and_only_until_the_
     assert made(decision) == []
 
 
-def test_l1_a_job_that_is_held_back_without_a_reason_is_let_go() -> None:
-    job = a_run(W, f"{MON} 09:00", suspend=True)
-
-    decision = decide_controlled(a_view(W, job), moment(f"{MON} 12:12"))
-
-    assert moved(decision)[job.metadata.name].suspend is False
-    assert (made(decision), told_to_stop(decision)) == ([], [])
-
-
-def test_l2_also_one_of_an_older_template_under_ignore() -> None:
-    job = a_run(W, f"{MON} 09:00", template=OLD_HASH, suspend=True)
-
-    decision = decide_controlled(a_view(W, job), moment(f"{MON} 12:12"))
-
-    assert moved(decision)[job.metadata.name].suspend is False
-    assert made(decision) == []
-
-
 @pytest.mark.parametrize(
-    "more",
-    [pytest.param({"suspend": True}, id="L3 held back"), pytest.param({}, id="R2 running")],
+    ("controlled", "template"),
+    [
+        pytest.param(W, None, id="L1 of the template"),
+        pytest.param(W, OLD_HASH, id="L2 of an older one under Ignore"),
+        pytest.param(RECREATE, OLD_HASH, id="L3 of an older one under Recreate"),
+    ],
 )
-def test_a_changed_template_replaces_the_job_and_the_old_one_stops_once_the_new_one_is_there(
-    more: dict[str, Any],
+def test_a_job_that_is_suspended_stays_so_without_a_word_of_why(
+    controlled: ControlledJob, template: str | None
 ) -> None:
+    """The reference holds Jobs back itself, and lets those go that do not say otherwise.
+
+    Here the lock holds them back: whoever is suspended was so by a person.
+    """
+    job = a_run(controlled, f"{MON} 09:00", template=template, suspend=True, stop=f"{MON} 17:00")
+
+    decision = decide_controlled(a_view(controlled, job), moment(f"{MON} 12:12"))
+
+    assert (made(decision), told_to_stop(decision), moved(decision)) == ([], [], {})
+    status = status_in(decision)
+    assert status is not None
+    assert conditions_of(status)["JobStoppedByUser"].status == "True"
+
+
+def test_r2_a_changed_template_replaces_the_job_and_the_old_one_stops_after_that() -> None:
     """The new one waits for the lock, not for a flag; a template that no Job can be made of
     stops nothing.
     """
-    old = a_run(RECREATE, f"{MON} 09:00", 1, template=OLD_HASH, **more)
+    old = a_run(RECREATE, f"{MON} 09:00", 1, template=OLD_HASH)
     now = moment(f"{MON} 12:12")
 
     first = decide_controlled(a_view(RECREATE, old), now)

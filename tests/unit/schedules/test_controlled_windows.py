@@ -508,11 +508,34 @@ def test_a_paused_job_ends_at_the_stop_and_the_next_window_starts_afresh(
     assert running.live == [name(f"{TUE} 09:00", 1)]
 
 
-def test_a_pause_without_a_reason_is_undone(running: ControlledDesk) -> None:
+def test_a_pause_without_a_reason_stands_until_a_person_or_the_stop_ends_it(
+    running: ControlledDesk,
+) -> None:
     running.revise(name("09:00", 0), suspend=True)
+    running.edit(job_template=NEW_TEMPLATE, restart_strategy=RECREATE)
     running.settle_at(at("12:10"))
 
-    assert not running.jobs[name("09:00", 0)].spec.suspend
+    assert running.jobs[name("09:00", 0)].spec.suspend
+    assert list(running.jobs) == [name("09:00", 0)]
+    running.revise(name("09:00", 0), suspend=False)
+    running.settle_at(at("12:20"))
+    assert running.live == [name("09:00", 1)]
+
+
+@pytest.mark.parametrize("how", ["suspend", "hold"])
+def test_what_a_person_paused_is_not_started_again_when_all_was_on_hold_in_between(
+    running: ControlledDesk, how: str
+) -> None:
+    running.revise(name("09:00", 0), suspend=True)
+    hold = an_override("Hold", f"{MON} 12:10", f"{MON} 12:20")
+    running.edit(suspend=how == "suspend", overrides=(hold,) if how == "hold" else ())
+    running.settle_at(at("12:10"))
+    running.edit(suspend=False)
+    running.settle_at(at("12:30"))
+
+    assert (running.live, outcome(running)) == ([], "StoppedByUser")
+    running.run_through(moment(f"{TUE} 09:00"))
+    assert running.live == [name(f"{TUE} 09:00", 1)]
 
 
 # Downtime, deadlines, clocks

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from interlock.resources.job import Job
+from interlock.resources.metadata import Key, Metadata
+from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
 from interlock.testing.rehearsal.front import Front
 from interlock.testing.rehearsal.player import Hands, Played, play
 from interlock.testing.rehearsal.reading import read_scenario
+from interlock.testing.rehearsal.world import World
 
 CONFIG: dict[str, Any] = {
     "kind": "JobConfig",
@@ -214,3 +220,24 @@ def test_an_object_that_is_not_there_has_no_values() -> None:
     (difference,) = played(expect=expect).differences
 
     assert (difference.path, difference.detail) == ("expect[2]", "there is no Job nobody")
+
+
+def test_tokens_go_on_from_those_that_an_earlier_life_gave_out() -> None:
+    """Also for keys whose record it did not leave; and whoever held a lock then can be gone."""
+    holder = replace(a_holder(a_job("gone"), token=31_000), job_version=30_999)
+    world = World(T0)
+    try:
+        world.put([a_lock("db", holders=(holder,), last_token=31_000)])
+        for name in ("db", "disk"):
+            new = a_job(name, locks=(a_request(name),))
+            world.put([replace(new, metadata=Metadata(name=name, namespace="default"))])
+        world.begin()
+        world.play_until(T0 + timedelta(minutes=1))
+        jobs = [world.get(Key("Job", "default", name)) for name in ("db", "disk")]
+    finally:
+        world.close()
+
+    for job in jobs:
+        assert isinstance(job, Job)
+        assert job.status.phase == "Succeeded"
+        assert job.status.admission.grants[0].token > 31_000

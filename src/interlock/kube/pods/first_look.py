@@ -1,21 +1,13 @@
-"""What there was when a leadership began, looked at a part at a time.
-
-There may be very much of it, and meanwhile others must get their turn: a lease that is not renewed
-in time is lost, and the next leadership would begin with the same work.
-"""
+"""What there was when a leadership began: looked at a part at a time, and nothing of it missed."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from itertools import islice
 from typing import Generic
 
+from interlock.control.turns import in_parts
 from interlock.kube.pods.mirror import Mirror
 from interlock.kube.pods.wire import T
-
-#: So many are looked at in one turn of the event loop.
-PART = 500
 
 
 class FirstLook(Generic[T]):
@@ -34,11 +26,8 @@ class FirstLook(Generic[T]):
 
     async def finish(self) -> None:
         """Look at all that are left."""
-        while self._left:
-            for place in tuple(islice(self._left, PART)):
-                del self._left[place]
+        async for places in in_parts(tuple(self._left), self._mirror.part):
+            for place in places:
                 thing = self._mirror.get(place)
-                assert thing is not None, "whoever changes it says so before"
-                self._look(thing)
-            if self._left:
-                await asyncio.sleep(0)
+                if thing is not None:
+                    self.before_change(thing)

@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Generic
 
 from interlock.control.clock import Clock
+from interlock.control.runtime import OrderDeniedError
+from interlock.kube.errors import NoRightError, OverQuotaError
 from interlock.kube.pods.manifest import Manifest, release
 from interlock.kube.pods.mirror import Mirror
 from interlock.kube.pods.wire import KubeObject, T
@@ -19,11 +21,10 @@ from interlock.resources.errors import (
     BadRequestError,
     ConflictError,
     ForbiddenError,
-    InterlockError,
     InvalidError,
     NotFoundError,
-    UnavailableError,
 )
+from interlock.resources.job import Order
 from interlock.resources.tasks import TaskOrder
 
 #: How often something is tried against others who change the same object.
@@ -32,10 +33,11 @@ _TRIES = 5
 _NO_ACCOUNT_YET = 'serviceaccount "default" not found'
 
 
-class NameTakenError(InterlockError):
+class NameTakenError(OrderDeniedError):
     """An object of an earlier Job has the name that an attempt needs, and has to go first."""
 
-    retryable = True
+    def __init__(self, message: str) -> None:
+        super().__init__(Order.LAUNCH, message)
 
 
 class Launching(Generic[T]):
@@ -65,8 +67,12 @@ class Launching(Generic[T]):
     async def create(self, order: TaskOrder) -> T | None:
         """Make sure that there is an object; returns it if it has to be armed.
 
+        What is refused because of what the attempt is will never be carried out. What is refused
+        because of the moment, or because of what the controller may do, is left to another try.
+
         Raises:
             NameTakenError: Something of an earlier Job is in the way.
+            OrderDeniedError: It is refused for now.
             UnavailableError: Nothing is known; it may have been created.
         """
         for known in self._mirror.of_task(order.id):
@@ -85,9 +91,11 @@ class Launching(Generic[T]):
             made = await self._objects.create(order.namespace, self._manifest(order))
         except AlreadyExistsError as error:
             return await self._adopt(order, error)
+        except (NoRightError, OverQuotaError) as error:
+            raise OrderDeniedError(Order.LAUNCH, str(error)) from error
         except (InvalidError, ForbiddenError, BadRequestError, NotFoundError) as error:
             if _NO_ACCOUNT_YET in str(error):
-                raise UnavailableError(str(error)) from error
+                raise OrderDeniedError(Order.LAUNCH, str(error)) from error
             self._refuse(order, f"the {self._noun} was refused: {error}")
             return None
         self._mirror.take(made)
@@ -160,7 +168,8 @@ class Launching(Generic[T]):
                 return
             if waiting.metadata.uid != uid or not _can_be_armed(waiting):
                 return
-        raise UnavailableError(f"{self._noun} {namespace}/{name} cannot be armed: {trouble}")
+        told = f"{self._noun} {namespace}/{name} cannot be armed: {trouble}"
+        raise OrderDeniedError(Order.LAUNCH, told)
 
 
 def _is_harmless(thing: KubeObject) -> bool:

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple
 
 from interlock.control.backoff import Backoff
 from interlock.control.clock import Clock, pause
+from interlock.control.turns import PART, in_parts
 from interlock.kube.pods.naming import SELECTOR
 from interlock.kube.pods.objects import Event, Listed, Objects
 from interlock.kube.pods.wire import T
@@ -21,8 +22,6 @@ logger = logging.getLogger("interlock.kube.pods")
 Place = tuple[str, str]
 #: So many objects that went are remembered; answers are not older than that.
 _REMEMBERED = 10_000
-#: So many of a list are taken in one turn of the event loop.
-_PART = 500
 
 
 class Seen(NamedTuple, Generic[T]):
@@ -41,8 +40,12 @@ class Mirror(Generic[T]):
     a write. An older state never replaces a newer one, and what is gone does not come back.
     """
 
-    def __init__(self, objects: Objects[T], clock: Clock, luck: Random) -> None:
+    def __init__(
+        self, objects: Objects[T], clock: Clock, luck: Random, *, part: int = PART
+    ) -> None:
         self.objects = objects
+        #: How many objects are dealt with in one turn, where there may be very many.
+        self.part = part
         self._clock = clock
         self._backoff = Backoff(luck)
         self._held: dict[Place, T] = {}
@@ -163,11 +166,8 @@ class Mirror(Generic[T]):
 
     async def _take_list(self, listed: Listed[T]) -> None:
         """Know what was listed, a part at a time: others are to get their turn."""
-        for at in range(0, len(listed.items), _PART):
-            if at:
-                await asyncio.sleep(0)
-            part = listed.items[at : at + _PART]
-            self._tell([seen for thing in part for seen in self._put(thing)])
+        async for things in in_parts(listed.items, self.part):
+            self._tell([seen for thing in things for seen in self._put(thing)])
         there = {thing.place for thing in listed.items}
         # What is newer than the list was made or changed after it was read.
         gone = [

@@ -81,6 +81,7 @@ class Objects(Protocol[T]):
         Raises:
             AlreadyExistsError: The name is taken.
             ConflictError: Nothing was done; the same call may succeed.
+            NoRightError, OverQuotaError: It is refused for now.
             InvalidError, ForbiddenError, BadRequestError, NotFoundError: It is refused.
         """
         ...

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from interlock.control.clock import Clock
-from interlock.control.runtime import Listener, TaskStop
+from interlock.control.runtime import Listener, OrderDeniedError, TaskStop
+from interlock.kube.errors import CannotNowError
 from interlock.kube.pods import batch_reporting, manifest, reporting
 from interlock.kube.pods.batch import BatchJobs
 from interlock.kube.pods.errands import Errands
@@ -20,7 +21,13 @@ from interlock.kube.pods.silence import PodTimes, Silence
 from interlock.kube.pods.stopping import Stopping, let_go
 from interlock.kube.pods.together import for_each, raise_worst
 from interlock.kube.pods.wire import BatchJob, KubeObject, Node, Pod, T
-from interlock.resources.errors import InterlockError, NotFoundError, UnavailableError
+from interlock.resources.errors import (
+    FencedError,
+    InterlockError,
+    NotFoundError,
+    UnavailableError,
+)
+from interlock.resources.job import Order
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, task_name
 
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
@@ -90,6 +97,8 @@ class PodRuntime:
         self._reports: dict[TaskId, TaskReport] = {}
         #: Attempts that must not be started: they were stopped before anybody knew of them.
         self._barred: dict[TaskId, None] = {}
+        #: What was said to the last try to make the object of an attempt, if it was denied.
+        self._denials: dict[TaskId, str] = {}
         #: Reports that are told together.
         self._news: dict[TaskId, TaskReport] = {}
         #: What was listed up to here may lack what was done since.
@@ -116,6 +125,14 @@ class PodRuntime:
         waiting_jobs: list[BatchJob] = []
 
         async def create(order: TaskOrder) -> None:
+            try:
+                await create_one(order)
+                self._denials.pop(order.id, None)
+            except (OrderDeniedError, CannotNowError) as error:
+                self._denials[order.id] = str(error)
+                raise
+
+        async def create_one(order: TaskOrder) -> None:
             if order.pod is not None:
                 pod = await self._pod_launches.create(order)
                 waiting_pods.extend((pod,) if pod is not None else ())
@@ -130,14 +147,14 @@ class PodRuntime:
         errors += await for_each(self._not_barred(waiting_pods), self._pod_launches.arm)
         errors += await for_each(self._not_barred(waiting_jobs), self._job_launches.arm)
         self._flush()
-        self._raise(errors)
+        self._raise(errors, Order.LAUNCH)
 
     async def stop(self, stops: Sequence[TaskStop]) -> None:
         """Have the objects of attempts go, or never come to be."""
         await self._look_at_all()
         errors = await for_each(stops, self._stop)
         self._flush()
-        self._raise(errors)
+        self._raise(errors, Order.STOP)
 
     async def forget(self, tasks: Sequence[TaskId]) -> None:
         """Let go of the objects of attempts that are over; they stay as long as their Job."""
@@ -187,7 +204,8 @@ class PodRuntime:
             self._barred[stop.task] = None
             pods, jobs = await self._find(stop)
             if not pods and not jobs:
-                why = "stopped before it was launched"
+                denial = self._denials.pop(stop.task, "")
+                why = denial or "stopped before it was launched"
                 self._note(reporting.never_report(stop.task, stop.namespace, stop.job, why))
                 return
         for pod in pods:
@@ -362,11 +380,26 @@ class PodRuntime:
     def _not_barred(self, things: Iterable[T]) -> list[T]:
         return [thing for thing in things if thing.task not in self._barred]
 
-    def _raise(self, errors: Sequence[InterlockError]) -> None:
+    def _raise(self, errors: Sequence[InterlockError], order: Order | None = None) -> None:
+        """Raise the worst; of a single order what is no outage is a denial of it."""
         if any(isinstance(error, UnavailableError) for error in errors):
             # Something may have been done that nobody was told of.
             self._pods_mark, self._jobs_mark = self._pods.mark, self._jobs.mark
-        raise_worst(errors)
+        raise_worst(errors if order is None else [_denial(order, error) for error in errors])
+
+
+def _denial(order: Order, error: InterlockError) -> InterlockError:
+    """What went wrong with an order, as its Job is to tell it.
+
+    A server that answers is there for the others: no reason to doubt all that it said.
+    """
+    if isinstance(error, FencedError | OrderDeniedError):
+        return error
+    if isinstance(error, UnavailableError) and not isinstance(error, CannotNowError):
+        return error
+    denied = OrderDeniedError(order, str(error))
+    denied.__cause__ = error
+    return denied
 
 
 async def _fetch(mirror: Mirror[T], stop: TaskStop, name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from interlock.control.clock import Clock
+from interlock.control.turns import PART
 from interlock.kube.client import Client
 from interlock.kube.pods.mirror import Mirror
 from interlock.kube.pods.objects import BATCH_JOBS, NODES, PODS, KubernetesObjects, Objects
@@ -29,9 +30,11 @@ class Sight:
         nodes: Objects[Node],
         clock: Clock,
         luck: Random,
+        *,
+        part: int = PART,
     ) -> None:
-        self.pods: Mirror[Pod] = Mirror(pods, clock, luck)
-        self.jobs: Mirror[BatchJob] = Mirror(jobs, clock, luck)
+        self.pods: Mirror[Pod] = Mirror(pods, clock, luck, part=part)
+        self.jobs: Mirror[BatchJob] = Mirror(jobs, clock, luck, part=part)
         self._nodes = nodes
         self._clock = clock
 

@@ -38,6 +38,8 @@ async def for_each(
 
 def raise_worst(errors: Sequence[InterlockError]) -> None:
     """Raise what the caller must know before all else, if anything went wrong."""
+    # Of several the same one every time, in whatever order they came.
+    errors = sorted(errors, key=str)
     for kind in (FencedError, UnavailableError, InterlockError):
         for error in errors:
             if isinstance(error, kind):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Set
+from datetime import datetime
 from typing import Any
 
 from interlock.kube.webhook.judging import complete, judge
@@ -23,8 +24,8 @@ from interlock.resources.errors import BadRequestError
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
-#: Judges a change, knowing who is the controller.
-Rule = Callable[[Change, Set[str]], Verdict]
+#: Judges a change, knowing who is the controller, and what time it is.
+Rule = Callable[[Change, Set[str], datetime], Verdict]
 
 VALIDATE_PATH = "/validate-jobs"
 COMPLETE_PATH = "/complete-jobs"
@@ -35,9 +36,10 @@ _LOG = logging.getLogger("interlock.webhook")
 class WebhookApp:
     """Answers an API server's questions about Jobs."""
 
-    def __init__(self, controllers: Set[str]) -> None:
+    def __init__(self, controllers: Set[str], now: Callable[[], datetime]) -> None:
         #: The names under which the controller itself writes; whoever made the app adds to them.
         self._controllers = controllers
+        self._now = now
         #: How many changes were asked about, and how many of them refused.
         self.asked = 0
         self.refused = 0
@@ -60,7 +62,7 @@ class WebhookApp:
     async def _answer(self, rule: Rule, receive: Receive, send: Send) -> None:
         try:
             change = read_review(await _body(receive))
-            verdict = rule(change, self._controllers)
+            verdict = rule(change, self._controllers, self._now())
         except BadRequestError as error:
             await _send(send, 400, f"{error}\n".encode(), b"text/plain")
             return

@@ -5,6 +5,10 @@ or stopped while both replicas are down, though nothing is lost without the answ
 in unasked is refused by the admission room in the same words, before anything of it runs, and the
 controller adds its finalizer itself. A change of what tasks are made of, made in just that time, is
 seen by the next attempt only, and never starts anything twice.
+
+One change must be answered (`Fail`): that a stop that was ordered is put off or taken back. Whether
+it is due only a clock can tell, which the rules of definitions have not; and if it was, and no
+controller runs, what is stored is all that anybody will ever know of it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from interlock.resources.metadata import GROUP, VERSION
 
 #: The names by which refusals are told apart.
 VALIDATING = "jobs.validate.interlock.dev"
+PUTTING_OFF = "jobs.stop.interlock.dev"
 COMPLETING = "jobs.complete.interlock.dev"
 _GROUP = "admissionregistration.k8s.io"
 
@@ -31,19 +36,32 @@ def webhook(install: Installation) -> list[Manifest]:
     return [
         role("ClusterRole", f"{name}-webhook", "", may),
         binding(install, "ClusterRole", f"{name}-webhook"),
-        _configuration(install, "Validating", _validating(install)),
+        _configuration(install, "Validating", _validating(install), _putting_off(install)),
         _configuration(install, "Mutating", _completing(install)),
     ]
 
 
-def _configuration(install: Installation, kind: str, hook: Manifest) -> Manifest:
+def _configuration(install: Installation, kind: str, *hooks: Manifest) -> Manifest:
     name = install.cluster_name
     made = labelled(f"{_GROUP}/v1", f"{kind}WebhookConfiguration", name, "")
-    return made | {"webhooks": [hook]}
+    return made | {"webhooks": list(hooks)}
 
 
 def _validating(install: Installation) -> Manifest:
     return _hook(install, VALIDATING, VALIDATE_PATH, [_not_ours(install)], JUDGED)
+
+
+def _putting_off(install: Installation) -> Manifest:
+    puts_off = {
+        "name": "puts-a-stop-off",
+        "expression": (
+            "has(oldObject.spec.killAt) && (!has(object.spec.killAt)"
+            " || timestamp(object.spec.killAt) > timestamp(oldObject.spec.killAt))"
+        ),
+    }
+    made = _hook(install, PUTTING_OFF, VALIDATE_PATH, [_not_ours(install), puts_off], ("Job",))
+    (rules,) = made["rules"]
+    return made | {"rules": [rules | {"operations": ["UPDATE"]}], "failurePolicy": "Fail"}
 
 
 def _completing(install: Installation) -> Manifest:

@@ -7,12 +7,13 @@ their definition cannot say the admission room checks at every look.
 from __future__ import annotations
 
 from collections.abc import Set
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from interlock.kube.webhook.review import Change, Document, Verdict
-from interlock.resources.checks import check_update
+from interlock.resources.checks import check_due, check_update
 from interlock.resources.codec import from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job import JOB_FINALIZER, Job
@@ -34,7 +35,7 @@ JUDGED = tuple(
 _KNOWN = frozenset(Metadata.__struct_encode_fields__)
 
 
-def judge(change: Change, controllers: Set[str]) -> Verdict:
+def judge(change: Change, controllers: Set[str], now: datetime) -> Verdict:
     """Refuse what our own door refuses, and of a change only what it changes.
 
     The controller's own writes come first and always pass: it knows what runs. A Job that was
@@ -48,10 +49,10 @@ def judge(change: Change, controllers: Set[str]) -> Verdict:
         return Verdict(problems=_read(given)[1], kind=_kind(given), name=_name(given))
     if change.user_info.username in controllers:
         return Verdict()
-    return _judge_update(change.old_object, change.object)
+    return _judge_update(change.old_object, change.object, now)
 
 
-def complete(change: Change, controllers: Set[str]) -> Verdict:
+def complete(change: Change, controllers: Set[str], _: datetime) -> Verdict:
     """Give a Job the finalizer that it must have, and give it back to one that loses it.
 
     A new Job saves the controller a write; one that is written back by somebody who left the
@@ -70,7 +71,7 @@ def complete(change: Change, controllers: Set[str]) -> Verdict:
     return Verdict(patch=_hold(new), warnings=(KEPT,))
 
 
-def _judge_update(before: Document, after: Document) -> Verdict:
+def _judge_update(before: Document, after: Document, now: datetime) -> Verdict:
     lets_go = JOB_FINALIZER in _finalizers(before) and JOB_FINALIZER not in _finalizers(after)
     changed = before.get("spec") != after.get("spec")
     if not changed and not lets_go:
@@ -80,7 +81,7 @@ def _judge_update(before: Document, after: Document) -> Verdict:
     had = {(problem.path, problem.message) for problem in known}
     problems = [one for one in found if (one.path, one.message) not in had]
     if old is not None and new is not None:
-        problems += check_update(old, new)
+        problems += check_update(old, new) + check_due(old, new, now)
     warnings = (UNREADABLE,) if lets_go and old is None else ()
     return Verdict(
         problems=tuple(problems), kind=_kind(after), name=_name(after), warnings=warnings

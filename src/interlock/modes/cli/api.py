@@ -47,6 +47,8 @@ _CODES = {
     429: UNREACHABLE,
     503: UNREACHABLE,
 }
+#: The cause of a refusal that tells how another user of the machine gets in.
+_OTHER_USER = "OtherUser"
 #: What an API server says about paths that nothing is served at.
 _NO_SUCH_KIND = "404 page not found"
 _HINTS = {
@@ -186,6 +188,9 @@ class Api:
         error.hint = _HINTS.get(status, "")
         if status == 401 and self._target.by_context:
             error.hint = self._target.hint
+        for cause in error.causes:
+            if cause.get("reason") == _OTHER_USER:
+                error.hint = cause.get("message", "")
         return error
 
     def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:

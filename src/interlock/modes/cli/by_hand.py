@@ -7,15 +7,13 @@ from typing import Any
 
 from interlock.modes.cli.controlled import Controlled, person, read_controlled, windows_of
 from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
-from interlock.modes.cli.jobs import marks_of_stop
+from interlock.modes.cli.jobs import marks_of_stop, stopped_because, told_to_end
 from interlock.modes.cli.kinds import JOBS
-from interlock.modes.cli.moments import write_moment
 from interlock.modes.cli.overriding import whose
 from interlock.modes.cli.session import Session
 from interlock.resources.codec import to_builtins
 from interlock.resources.controlled_job import OverrideAction
 from interlock.resources.job import CREATOR_ANNOTATION
-from interlock.resources.schedule import STOPPED_BECAUSE_ANNOTATION
 from interlock.schedules.controlled.making import make_job
 
 TYPE_CHECKING = False
@@ -43,11 +41,10 @@ def restart(session: Session, args: Namespace) -> int:
     """
     controlled, job = _made(session, args.name, is_needed=lambda _: True)
     assert job is not None
-    reason = f": {args.reason}" if args.reason else ""
-    because = f"restarted by {person() or 'a person'}{reason}"
+    because = stopped_because("restarted", args.reason)
     for old in controlled.running:
         try:
-            _stop_job(session, old, controlled, {STOPPED_BECAUSE_ANNOTATION: because})
+            _stop_job(session, old, controlled, because)
         except AnswerError as error:
             # The server stops it as soon as the next one is there, and it may be gone by now.
             if error.status != 404:
@@ -90,7 +87,7 @@ def _after_stop(controlled: Controlled, *, stopped: bool) -> Iterator[str]:
 def _stop_job(session: Session, job: Job, controlled: Controlled, marks: dict[str, str]) -> Job:
     """Have a Job end from now on, and note why."""
     change = {
-        "spec": {"killAt": write_moment(controlled.now)},
+        "spec": told_to_end(job, controlled.now),
         "metadata": {"annotations": marks},
     }
     changed: Job = session.api.patch(JOBS, session.namespace, job["metadata"]["name"], change)

@@ -41,7 +41,7 @@ MEANINGS = {
     UNREACHABLE: "no server answers, or it cannot serve now",
     NOT_FOUND: "there is no such thing",
     CONFLICT: "it is not in the state that this needs, or somebody else changed it meanwhile",
-    FORBIDDEN: "the server does not allow it: no token, or the wrong one",
+    FORBIDDEN: "the server does not allow it: no token, the wrong one, or another user's server",
     DEFECT: "a defect of this program; `INTERLOCK_TRACEBACK=1` shows where it is",
     NEVER_RAN: "`wait`, `--wait`: the Job was refused and never ran",
     TIMED_OUT: "the time to wait is over",

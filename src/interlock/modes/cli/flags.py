@@ -86,6 +86,10 @@ def _add_connection(parser: argparse.ArgumentParser) -> None:
         "--ca-file", metavar="FILE", help="who signed its certificate; also INTERLOCK_CA_FILE"
     )
     group.add_argument(
+        "--insecure-token", action="store_true",
+        help="send a token over plain http to another machine; also INTERLOCK_INSECURE_TOKEN",
+    )  # fmt: skip
+    group.add_argument(
         "--context", metavar="NAME", help="a cluster: this context of the kubeconfig"
     )
     group.add_argument(

@@ -11,7 +11,7 @@ from interlock.modes.cli.finding import other_verb, same_name
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind
 from interlock.modes.cli.main import tell
-from interlock.modes.cli.moments import server_now, write_moment
+from interlock.modes.cli.moments import parse_moment, server_now, write_moment
 from interlock.modes.cli.outcomes import has_ended, phase_of
 from interlock.modes.cli.session import Session
 
@@ -19,13 +19,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Callable, Iterable
+    from datetime import datetime
 
 Job = dict[str, Any]
 #: Says that a person stopped the Job: its ControlledJob does not start it again in this window.
 SUSPEND_REASON = "interlock.dev/suspend-reason"
 USER_STOP = "user-stop"
-#: Why the Job was stopped, for people.
+#: Why the Job was stopped, for people, and by whom; a server that knows better says so instead.
 STOPPED_BECAUSE = "interlock.dev/stopped-because"
+STOPPED_BY = "interlock.dev/stopped-by"
 
 
 class Order(NamedTuple):
@@ -55,7 +57,7 @@ def ending(session: Session, word: str, **more: str) -> Callable[[Kind, Job], Or
     def order(_: Kind, job: Job) -> Order:
         if has_ended(job):
             return Order(f"already {phase_of(job).lower()}")
-        change: dict[str, Any] = {"spec": {"killAt": write_moment(server_now(session.api)), **more}}
+        change: dict[str, Any] = {"spec": {**told_to_end(job, server_now(session.api)), **more}}
         if is_of(job, CONTROLLED_JOBS):
             change["metadata"] = {"annotations": marks_of_stop()}
         return Order(word, change)
@@ -63,10 +65,22 @@ def ending(session: Session, word: str, **more: str) -> Callable[[Kind, Job], Or
     return order
 
 
+def told_to_end(job: Job, now: datetime) -> dict[str, str]:
+    """What a Job's spec says from now on about its end; a stop that is due stays as it is."""
+    kill_at = parse_moment((job.get("spec") or {}).get("killAt"))
+    return {} if kill_at is not None and kill_at <= now else {"killAt": write_moment(now)}
+
+
 def marks_of_stop() -> dict[str, str]:
     """The annotations of a Job that a person stops."""
+    return {SUSPEND_REASON: USER_STOP, **stopped_because("stopped")}
+
+
+def stopped_because(verb: str, reason: str = "") -> dict[str, str]:
+    """The annotations that say why a Job is stopped, and by whom as far as this machine knows."""
     who = os.environ.get("USER", "")
-    return {SUSPEND_REASON: USER_STOP, STOPPED_BECAUSE: f"stopped by {who or 'a person'}"}
+    told = {STOPPED_BECAUSE: f"{verb}: {reason}" if reason else verb}
+    return {**told, STOPPED_BY: who} if who else told
 
 
 def is_of(job: Job, kind: Kind) -> bool:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEFAULT_URL = "http://127.0.0.1:8470"
+#: What to do when the data directory that is here cannot be used.
+_ELSE = "name the server with --server URL, or its data directory with INTERLOCK_DATA"
 START_HINT = "is the server running? start it with: interlock up"
 
 
@@ -51,10 +53,33 @@ class Target:
         self.tls_name = ""
         self.skip_verify = False
 
+        #: Send secrets in the clear to other machines too.
+        self.insecure_token = False
+
     @property
     def is_local(self) -> bool:
         """Whether the server is on this machine, and so sees the same files."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+        return self.host == "localhost" or _is_loopback(self.host)
+
+    @property
+    def may_tell_secrets(self) -> bool:
+        """Whether nobody on the way can read what proves who asks, or nothing does."""
+        if self.is_https or self.insecure_token or (self.is_local and not self.proxy_url):
+            return True
+        return not self.token and all(name != "Authorization" for name, _ in self.headers)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether it is an address of the loopback interface; a name that begins like one is none."""
+    from socket import AF_INET, AF_INET6, inet_pton
+
+    try:
+        if ":" not in host:
+            return inet_pton(AF_INET, host)[0] == 127
+        packed = inet_pton(AF_INET6, host)
+    except OSError:
+        return False
+    return packed == bytes(15) + b"\1" or packed[:13] == bytes(10) + b"\xff\xff\x7f"
 
 
 def _host_and_port(authority: str, default: int, url: str) -> tuple[str, int]:
@@ -76,6 +101,13 @@ def find_target(args: Namespace) -> Target:
     programs too, and that before the pod that one may be in. The kubeconfig in the home
     directory counts only when a context was typed: nobody gets to a cluster by accident.
     """
+    target = _find_target(args)
+    told = getattr(args, "insecure_token", False) or os.environ.get("INTERLOCK_INSECURE_TOKEN")
+    target.insecure_token = bool(told)
+    return target
+
+
+def _find_target(args: Namespace) -> Target:
     if args.context or args.kubeconfig:
         if args.server:
             raise CommandError(
@@ -115,13 +147,29 @@ def _cluster_around() -> Target | None:
 
 
 def _running_here() -> dict[str, str]:
-    """What the server whose data directory is here wrote about itself."""
+    """What the server whose data directory is here wrote about itself.
+
+    A directory that others could have prepared stops the command: with what it says, a token would
+    be sent to a stranger; without, the command would go to another server than was meant.
+    """
     data = os.environ.get("INTERLOCK_DATA") or ".interlock"
     try:
-        with open(f"{data}/server.json", encoding="utf-8") as file:  # noqa: PTH123 - pathlib is slow to import
-            text = file.read()
+        os.lstat(data)
     except OSError:
         return {}
+    from interlock.private_files import NotPrivateError, check_directory, read_private
+
+    try:
+        check_directory(data)
+        text = read_private(f"{data}/server.json")
+    except FileNotFoundError:
+        return {}
+    except NotPrivateError as error:
+        raise CommandError(error.message, hint=f"{error.hint}; {_ELSE}", code=BAD_INPUT) from None
+    except OSError as error:
+        raise CommandError(
+            f"cannot read {data}/server.json: {error.strerror}", hint=_ELSE, code=BAD_INPUT
+        ) from None
     import json
 
     try:
@@ -134,9 +182,12 @@ def _running_here() -> dict[str, str]:
 def _read_token(path: str) -> str:
     if not path:
         return ""
+    from interlock.private_files import NotPrivateError, read_secret
+
     try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib is slow to import
-            return file.read().strip()
+        return read_secret(path).decode("utf-8", "replace").strip()
+    except NotPrivateError as error:
+        raise CommandError(error.message, hint=error.hint, code=BAD_INPUT) from None
     except OSError as error:
         raise CommandError(
             f"cannot read the token in {path}: {error.strerror}", code=BAD_INPUT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 
-from interlock.modes.cli.errors import UnreachableError
+from interlock.modes.cli.errors import BAD_INPUT, CommandError, UnreachableError
 from interlock.modes.cli.target import Target
 
 TYPE_CHECKING = False
@@ -147,6 +147,7 @@ class Wire:
 
     def request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
         """Ask; `keep` the answer once it was read, so that the connection is used again."""
+        self._keep_secrets()
         sock = self._take_idle() or self._connect()
         sock.settimeout(_ANSWER_S)
         return self._exchange(sock, method, path, headers, body)
@@ -162,6 +163,7 @@ class Wire:
 
     def stream(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
         """Ask for an answer without a foreseeable end."""
+        self._keep_secrets()
         sock = self._connect()
         sock.settimeout(_ANSWER_S)
         answer = self._exchange(sock, method, path, headers, body)
@@ -173,6 +175,16 @@ class Wire:
         if self._idle is not None:
             self._idle.close()
             self._idle = None
+
+    def _keep_secrets(self) -> None:
+        """Refuse to show a token where everybody on the way could read it."""
+        if not self._target.may_tell_secrets:
+            raise CommandError(
+                f"the token would travel to {self._target.url} in the clear",
+                hint="use https://; or, when something else encrypts, --insecure-token "
+                "(INTERLOCK_INSECURE_TOKEN=1)",
+                code=BAD_INPUT,
+            )
 
     def _take_idle(self) -> socket.socket | None:
         sock, self._idle = self._idle, None

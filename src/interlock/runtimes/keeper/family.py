@@ -1,8 +1,9 @@
 """Who belongs to which task, and whether anything of it still lives.
 
-The keeper is the subreaper of its tasks: whatever a task leaves behind becomes the keeper's child,
-however it tried to slip away. So when the main process is reaped, all that is left of its task
-is below children of the keeper that are not main processes; each is given to its task by its mark.
+The keeper is the subreaper of its tasks: whatever a task leaves behind becomes the keeper's child.
+So when the main process is reaped, all that is left of its task is below children of the keeper
+that are not main processes; each is given to its task by its mark, its session or its environment.
+One that took off all three on purpose is given to none, and its task is over without it.
 """
 
 from __future__ import annotations
@@ -30,8 +31,14 @@ class Exit(Struct, frozen=True):
 class Family:
     """The keeper's children: the main processes of tasks, and the orphans they left."""
 
-    def __init__(self, base: int, serial_of: Callable[[str], int | None]) -> None:
+    def __init__(
+        self, base: int, serial_of: Callable[[str], int | None], launcher: Callable[[], int]
+    ) -> None:
         self._base = base
+        #: The one child that belongs to no task.
+        self._launcher = launcher
+        #: Has processes that are being started say who they are.
+        self.identify: Callable[[], None] = lambda: None
         #: The serial number of a task by the text of its identity.
         self._serial_of = serial_of
         self._children = kernel.OwnChildren()
@@ -45,7 +52,7 @@ class Family:
         self._adopted: dict[int, int | None] = {}
 
     def add(self, serial: int, pid: int) -> None:
-        """A task was started."""
+        """A process is to become a task."""
         self._mains[pid] = serial
         self._left[serial] = {pid}
 
@@ -72,6 +79,8 @@ class Family:
         fresh: set[int] = set()
         while (ended := _reap_one()) is not None:
             pid, how = ended
+            if pid not in self._mains and pid not in self._orphans:
+                self.identify()
             serial = self._mains.pop(pid, None)
             if serial is not None:
                 self._exits[serial] = how
@@ -130,8 +139,13 @@ class Family:
 
     def _find_orphans(self) -> None:
         # A child that is known stays in the list until it is reaped, and then is known no more.
-        for pid in self._children.read(len(self._mains) + len(self._orphans)):
-            if pid in self._mains or pid in self._orphans:
+        known = len(self._mains) + len(self._orphans) + 1
+        children = self._children.read(known)
+        if not children:
+            return
+        self.identify()
+        for pid in children:
+            if pid in self._mains or pid in self._orphans or pid == self._launcher():
                 continue
             serial = self._owner_of(pid)
             if serial is not None:

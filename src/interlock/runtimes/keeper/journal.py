@@ -17,12 +17,15 @@ from queue import SimpleQueue
 
 from msgspec import MsgspecError, Struct
 
+from interlock.private_files import open_private
 from interlock.runtimes.keeper.moments import monotonic
-from interlock.runtimes.keeper.records import Entry, Record, decode_record, encode_record
+from interlock.runtimes.keeper.records import Entry, Record, TookOver, decode_record, encode_record
 
 #: A disk that syncs faster than this is waited for.
 _QUICK_S = 0.001
 _HEAD = struct.Struct("<II")
+#: How the records of terms begin: up to their tag.
+_TOOK_OVER = encode_record(TookOver(0, "", {})).partition(b"tookover")[0] + b"tookover"
 Callback = Callable[[], None]
 Failure = Callable[[OSError], None]
 
@@ -42,7 +45,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = open_private(path, os.O_RDWR | os.O_CREAT)
         self.size = 0
         #: What the rewritten journal took: a guide to when rewriting pays again.
         self.rewritten_size = 0
@@ -163,7 +166,7 @@ class Journal:
         data = b"".join([framed(encode_record(record)) for record in records])
         waiting = self._unsynced + self._buffer
         data += b"".join([pending.payload for pending in waiting])
-        fd = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fd = open_private(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
         try:
             _write_at(fd, data, 0)
             os.fsync(fd)
@@ -230,6 +233,23 @@ def records_in(data: bytes) -> tuple[list[Record | Entry], int]:
             break
         at += _HEAD.size + len(payload)
     return records, at
+
+
+def newest_term(path: Path) -> int:
+    """The highest term that a journal knows of; 0 without a journal. A keeper may be writing it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return 0
+    term = at = 0
+    while (payload := _payload_at(data, at)) is not None:
+        # All other records are passed over unread: there may be hundreds of thousands.
+        if payload.startswith(_TOOK_OVER):
+            record = decode_record(payload)
+            assert isinstance(record, TookOver)
+            term = max(term, record.term)
+        at += _HEAD.size + len(payload)
+    return term
 
 
 def framed(payload: bytes) -> bytes:

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
-from pathlib import Path
 from typing import NamedTuple
 
-#: The number of the limit, which `resource` does not name.
-_RLIMIT_LOCKS = 10
 _PR_SET_CHILD_SUBREAPER = 36
 _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE = 0x01 | 0x02
+_PF_FORKNOEXEC = 0x40
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -30,16 +27,22 @@ class Stat(NamedTuple):
     session: int
     #: When it started, in clock ticks since boot: with the pid it is unique in one boot.
     ticks: int
+    flags: int = 0
 
     @property
     def is_dead(self) -> bool:
         """Whether it ended, and only waits to be reaped."""
         return self.state in ("Z", "X", "x")
 
+    @property
+    def is_copy(self) -> bool:
+        """Whether it never began a program of its own since it was forked."""
+        return bool(self.flags & _PF_FORKNOEXEC)
+
 
 def boot_id() -> str:
     """Which boot of the machine this is."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    return _read("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
 
 
 def become_subreaper() -> None:
@@ -54,14 +57,6 @@ def punch_hole(fd: int, length: int) -> None:
     if _libc.fallocate(fd, flags, ctypes.c_int64(0), ctypes.c_int64(length)) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-
-
-def wear_mark(serial: int | None) -> None:
-    """Put a mark on this process, which the next child inherits; None takes it off."""
-    _, hard = resource.getrlimit(_RLIMIT_LOCKS)
-    if serial is None or (hard != resource.RLIM_INFINITY and serial > hard):
-        serial = hard
-    resource.setrlimit(_RLIMIT_LOCKS, (serial, hard))
 
 
 def mark_of(pid: int) -> int | None:
@@ -88,7 +83,8 @@ def stat_of(pid: int) -> Stat | None:
     words = text[text.rfind(b")") + 2 :].split()
     if len(words) < 20:
         return None
-    return Stat(words[0].decode(), int(words[1]), int(words[2]), int(words[3]), int(words[19]))
+    parent, group, session, flags = (int(words[at]) for at in (1, 2, 3, 6))
+    return Stat(words[0].decode(), parent, group, session, int(words[19]), flags)
 
 
 def children_of(pid: int) -> list[int]:
@@ -177,4 +173,4 @@ def _read(path: str) -> bytes:
 
 
 #: Some kernels are built without it; then all processes are looked at instead.
-HAS_CHILDREN_FILE = Path(f"/proc/self/task/{os.getpid()}/children").exists()
+HAS_CHILDREN_FILE = os.access(f"/proc/self/task/{os.getpid()}/children", os.R_OK)

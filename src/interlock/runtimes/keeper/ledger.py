@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import assert_never
 
 from interlock.resources.tasks import ReportState, TaskId, TaskReport
@@ -14,6 +15,7 @@ from interlock.runtimes.keeper.records import (
     Intended,
     MainEnded,
     Over,
+    Past,
     Record,
     Spawning,
     Started,
@@ -36,12 +38,13 @@ class Ledger:
         self.term = 0
         self.working_dir = "/"
         self.env: dict[str, str] = {}
+        self.umask = 0o022
         self.entries: dict[TaskId, Entry] = {}
         self.by_serial: dict[int, Entry] = {}
         #: Attempts that are not over.
         self.open: dict[int, Entry] = {}
-        #: The highest attempt that was forgotten, per Job and task, oldest first.
-        self.forgotten: dict[tuple[str, int], int] = {}
+        #: The highest attempt that was forgotten, per Job and task, oldest first; and how it ended.
+        self.forgotten: dict[tuple[str, int], tuple[int, Past | None]] = {}
 
     def is_settled(self, task: TaskId) -> bool:
         """Whether a launch of this attempt would change nothing."""
@@ -49,7 +52,8 @@ class Ledger:
 
     def was_forgotten(self, task: TaskId) -> bool:
         """Whether this attempt, or a later one of its task, was over and dropped."""
-        return task.attempt <= self.forgotten.get((task.job_uid, task.task), -1)
+        highest, _ = self.forgotten.get((task.job_uid, task.task), (-1, None))
+        return task.attempt <= highest
 
     def apply(self, record: Record | Entry) -> None:
         """Take in one more fact. The same facts in the same order give the same ledger."""
@@ -59,8 +63,9 @@ class Ledger:
                 self.next_serial = max(self.next_serial, next_serial)
             case Booted(boot_id):
                 self.boot_id = boot_id
-            case TookOver(term, working_dir, env):
-                self.term, self.working_dir, self.env = term, working_dir, env
+            case TookOver(term, working_dir, env, umask):
+                self.term, self.working_dir = term, working_dir
+                self.env, self.umask = env, umask
             case Intended():
                 self._intend(record)
             case Spawning(serials):
@@ -73,9 +78,9 @@ class Ledger:
                     self._move(entry, record)
             case StopAsked():
                 self._stop(record)
-            case Forgot(tasks):
-                for task in tasks:
-                    self._forget(task)
+            case Forgot(tasks, pasts):
+                for task, past in zip_longest(tasks, pasts):
+                    self._forget(task, past)
             case Entry():
                 self._add(record)
             case _:
@@ -85,10 +90,11 @@ class Ledger:
         """Records that make a ledger like this one."""
         yield Founded(self.base, self.next_serial)
         yield Booted(self.boot_id)
-        yield TookOver(self.term, self.working_dir, self.env)
+        yield TookOver(self.term, self.working_dir, self.env, self.umask)
         if self.forgotten:
-            known = tuple(TaskId(job, task, n) for (job, task), n in self.forgotten.items())
-            yield Forgot(known)
+            known = self.forgotten.items()
+            tasks = tuple(TaskId(job, task, attempt) for (job, task), (attempt, _) in known)
+            yield Forgot(tasks, tuple(past for _, past in self.forgotten.values()))
         yield from self.entries.values()
 
     def reports(self) -> tuple[TaskReport, ...]:
@@ -109,8 +115,8 @@ class Ledger:
                 order=order,
             )
             if self.was_forgotten(order.id):
-                entry.state, entry.order = ReportState.ENDED, None
-                entry.message = "this attempt was over and forgotten; it is not started again"
+                entry.order = None
+                self._recall(entry)
             self._add(entry)
         self.next_serial = max(self.next_serial, record.first_serial + len(record.orders))
 
@@ -143,19 +149,37 @@ class Ledger:
                 )
 
     def _tombstone(self, record: StopAsked) -> Entry:
-        over = self.was_forgotten(record.task)
-        return Entry(
+        entry = Entry(
             task=record.task,
             serial=record.serial,
             namespace=record.namespace,
             job=record.job,
-            state=ReportState.ENDED if over else ReportState.NOT_STARTED,
+            state=ReportState.NOT_STARTED,
             grace_s=0.0,
             ended_at=record.at,
-            message="this attempt was over and forgotten"
-            if over
-            else "it was stopped before it was launched, and is never started",
+            message="it was stopped before it was launched, and is never started",
         )
+        if self.was_forgotten(record.task):
+            self._recall(entry)
+        return entry
+
+    def _recall(self, entry: Entry) -> None:
+        """Make of an entry what is still known of an attempt that was over and dropped.
+
+        Somebody asks about it again who has forgotten its end too: a store that was put back.
+        """
+        task = entry.task
+        highest, past = self.forgotten[task.job_uid, task.task]
+        # Of an attempt that others followed it is only known that it failed.
+        entry.state, entry.grace_s = ReportState.ENDED, None
+        entry.message = (
+            "it was over before, and how it ended was forgotten; it is not started again"
+        )
+        if past is not None and highest == task.attempt:
+            entry.state, entry.ended_at = past.state, past.ended_at
+            entry.exit_code, entry.signal = past.exit_code, past.signal
+            entry.grace_s = 0.0 if past.stopped else None
+            entry.message = "it was over before, and is not started again"
 
     def _add(self, entry: Entry) -> None:
         self.entries[entry.task] = entry
@@ -164,18 +188,27 @@ class Ledger:
         if entry.state in _OPEN:
             self.open[entry.serial] = entry
 
-    def _forget(self, task: TaskId) -> None:
+    def _forget(self, task: TaskId, past: Past | None) -> None:
         entry = self.entries.get(task)
         if entry is not None:
             if entry.serial in self.open:
                 return
             del self.entries[task]
             del self.by_serial[entry.serial]
+            past = _past_of(entry)
         key = (task.job_uid, task.task)
-        highest = max(task.attempt, self.forgotten.pop(key, -1))
-        self.forgotten[key] = highest
+        known = self.forgotten.pop(key, (-1, None))
+        self.forgotten[key] = (task.attempt, past) if task.attempt >= known[0] else known
         if len(self.forgotten) > KEPT_FORGOTTEN:
             del self.forgotten[next(iter(self.forgotten))]
+
+
+def _past_of(entry: Entry) -> Past | None:
+    """What is kept of an attempt that is over; nothing when its end was never proven."""
+    if entry.state not in (ReportState.ENDED, ReportState.NOT_STARTED):
+        return None
+    stopped = entry.grace_s is not None
+    return Past(entry.state, entry.ended_at, entry.exit_code, entry.signal, stopped)
 
 
 def report_of(entry: Entry) -> TaskReport:

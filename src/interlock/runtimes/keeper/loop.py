@@ -31,6 +31,7 @@ from interlock.runtimes.keeper.records import (
     Started,
 )
 from interlock.runtimes.keeper.requests import Requests
+from interlock.runtimes.keeper.spawn import Launcher
 from interlock.runtimes.keeper.starting import Starter
 from interlock.runtimes.keeper.timers import Timers
 from interlock.runtimes.keeper.wire import JOURNAL_NAME, SOCKET_NAME, batches
@@ -50,7 +51,7 @@ _REWRITE_ABOVE = 4 << 20
 class Keeper:
     """All of the keeper that is not a file, a process or a socket."""
 
-    def __init__(self, data_dir: Path, linger_s: float = LINGER_S) -> None:
+    def __init__(self, data_dir: Path, lock: int, linger_s: float = LINGER_S) -> None:
         self._data_dir = data_dir
         self._place = str(data_dir)
         self._linger_s = linger_s
@@ -61,10 +62,12 @@ class Keeper:
         for record in self.journal.read():
             self.ledger.apply(record)
         self._found()
-        self.family = Family(self.ledger.base, self._serial_of)
+        self._launcher = Launcher(self._poll, lock)
+        self.family = Family(self.ledger.base, self._serial_of, lambda: self._launcher.pid)
         self._outputs = Outputs()
         self.starter = Starter(
             data_dir,
+            self._launcher,
             self.journal,
             self.ledger,
             self.family,
@@ -72,6 +75,7 @@ class Keeper:
             self._started,
             self.finish,
         )
+        self.family.identify = self.starter.identify
         self._news: dict[int, Entry] = {}
         #: Starts that are not told yet.
         self._fresh: list[Entry] = []
@@ -93,13 +97,19 @@ class Keeper:
         while not self._is_over():
             events = self._poll.poll(self._patience())
             for fd, what in events:
-                self._handle(fd, what)
+                if fd != self._signals.fileno():
+                    self._handle(fd, what)
+            # Last: what ended tells first, on its pipe, that it had begun.
+            if any(fd == self._signals.fileno() for fd, _ in events):
+                self._drain_signals()
+                self._reap()
             self._timers.run_due()
             self.starter.start_some()
             self._write()
             self._publish()
             self._connections.flush()
         self._connections.close_all()
+        self._launcher.close()
         (self._data_dir / SOCKET_NAME).unlink(missing_ok=True)
         self.journal.close()
 
@@ -151,16 +161,20 @@ class Keeper:
         if known is not None and known <= due:
             return
         self._kill_at[entry.serial] = due
-        if known is None and grace_s > 0:
+        if not self.starter.meet(entry.serial) and known is None and grace_s > 0:
             self.family.signal(entry.serial, signal.SIGTERM)
         self._timers.call_later(grace_s, partial(self._kill, entry.serial))
 
     # What happens.
 
     def _handle(self, fd: int, what: int) -> None:
-        if fd == self._signals.fileno():
-            self._drain_signals()
-            self._reap()
+        if self._launcher.knows(fd):
+            self.starter.closed(fd)
+        elif fd == self._launcher.door:
+            if what & ~select.EPOLLOUT:
+                self.starter.lost_launcher()
+            else:
+                self.starter.has_room()
         elif fd == self._connections.listener.fileno():
             self._connections.accept()
         elif fd == self.journal.ready_fd:
@@ -174,10 +188,13 @@ class Keeper:
         over, outlived = self.family.reap()
         now = wall_clock()
         for serial, how in over.items():
+            if not self.starter.reaped(serial, how):
+                continue
             message = self._why(serial, how.signal)
             state = ReportState.ENDED
             self.finish(Over(serial, state, now, how.exit_code, how.signal, message))
         for serial, how in outlived.items():
+            self.starter.reaped(serial, how)
             record = MainEnded(serial, how.exit_code, how.signal)
             self.journal.append(record)
             self.ledger.apply(record)
@@ -200,6 +217,7 @@ class Keeper:
         due = self._kill_at.get(serial)
         if due is None or due > monotonic() + 0.001:
             return
+        self.starter.meet(serial)
         self.family.signal(serial, signal.SIGKILL)
         self._timers.call_later(_KILL_AGAIN_S, partial(self._kill, serial))
 
@@ -228,7 +246,7 @@ class Keeper:
             self.journal.rewritten_size = self.journal.size
 
     def _publish(self) -> None:
-        if self._outputs and not self._look_set:
+        if (self._outputs or self.starter.is_starting) and not self._look_set:
             self._look_set = True
             self._timers.call_later(_LOOK_S, self._look)
         if not self._news:
@@ -245,9 +263,10 @@ class Keeper:
         began = monotonic()
         self._outputs.look(wall_clock())
         self._note_start_times()
+        self.starter.look()
         # Thousands of tasks are looked at less often, so that looking stays a small part of it.
         pause = max(_LOOK_S, 20 * (monotonic() - began))
-        self._look_set = bool(self._outputs)
+        self._look_set = bool(self._outputs) or self.starter.is_starting
         if self._look_set:
             self._timers.call_later(pause, self._look)
 

@@ -8,6 +8,7 @@ import sys
 import traceback
 from pathlib import Path
 
+from interlock.private_files import open_private
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.loop import LINGER_S, Keeper
 from interlock.runtimes.keeper.wire import KEEPER_LOG_NAME, LOCK_NAME
@@ -20,7 +21,7 @@ def main(data_dir: str, linger_s: float = LINGER_S) -> int:
     to the server's group or terminal reaches it.
     """
     place = Path(data_dir).resolve()
-    lock = os.open(place / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = open_private(place / LOCK_NAME, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -31,7 +32,7 @@ def main(data_dir: str, linger_s: float = LINGER_S) -> int:
     if os.fork() == 0:
         os.close(ready)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        os._exit(_serve(place, linger_s, tell))
+        os._exit(_serve(place, lock, linger_s, tell))
     os.close(tell)
     told = os.read(ready, 65536).decode()
     if told == "ready":
@@ -40,13 +41,13 @@ def main(data_dir: str, linger_s: float = LINGER_S) -> int:
     return 1
 
 
-def _serve(place: Path, linger_s: float, tell: int) -> int:
+def _serve(place: Path, lock: int, linger_s: float, tell: int) -> int:
     try:
         os.setsid()
         os.umask(0o077)
         _redirect(place / KEEPER_LOG_NAME)
         kernel.become_subreaper()
-        keeper = Keeper(place, linger_s)
+        keeper = Keeper(place, lock, linger_s)
         os.write(tell, b"ready")
         os.close(tell)
         tell = -1
@@ -61,7 +62,7 @@ def _serve(place: Path, linger_s: float, tell: int) -> int:
 
 def _redirect(log: Path) -> None:
     nothing = os.open("/dev/null", os.O_RDONLY)
-    said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    said = open_private(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(nothing, 0)
     os.dup2(said, 1)
     os.dup2(said, 2)

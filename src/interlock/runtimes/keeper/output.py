@@ -14,6 +14,7 @@ import struct
 from datetime import datetime
 from pathlib import Path
 
+from interlock.private_files import open_private
 from interlock.resources.tasks import TaskId
 from interlock.runtimes.keeper.kernel import punch_hole
 
@@ -106,7 +107,7 @@ class Outputs:
     def _trim(self, log: str) -> None:
         """Give back all but the newest part."""
         try:
-            fd = os.open(log, os.O_RDWR | os.O_CLOEXEC)
+            fd = open_private(log, os.O_RDWR)
         except OSError:
             return
         try:
@@ -139,9 +140,7 @@ def _first_byte(fd: int) -> int:
 
 def _note(log: str, size: int, now: datetime) -> None:
     try:
-        fd = os.open(
-            times_of(Path(log)), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-        )
+        fd = open_private(times_of(Path(log)), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError:
         return
     try:

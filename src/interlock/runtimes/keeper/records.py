@@ -30,6 +30,7 @@ class TookOver(Struct, frozen=True, array_like=True, tag="tookover"):
     term: int
     working_dir: str
     env: dict[str, str]
+    umask: int = 0o022
 
 
 class Intended(Struct, frozen=True, array_like=True, tag="intended"):
@@ -89,10 +90,24 @@ class StopAsked(Struct, frozen=True, array_like=True, tag="stopasked"):
     job: str = ""
 
 
+class Past(Struct, frozen=True, array_like=True, gc=False):
+    """How an attempt ended that nobody asks about any more."""
+
+    state: ReportState
+    ended_at: datetime | None
+    exit_code: int | None
+    signal: int | None
+    stopped: bool
+
+
 class Forgot(Struct, frozen=True, array_like=True, tag="forgot"):
-    """Attempts that nobody asks about any more; they are never started again."""
+    """Attempts that nobody asks about any more; they are never started again.
+
+    A rewritten journal has their ends here, one for each; else they are in the records before.
+    """
 
     tasks: tuple[TaskId, ...]
+    pasts: tuple[Past | None, ...] = ()
 
 
 class Entry(Struct, tag="entry"):

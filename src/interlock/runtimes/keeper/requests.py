@@ -90,7 +90,7 @@ class Requests:
         for other in self._connections.open.values():
             other.fenced = other.fenced or (other.term is not None and other.term < hello.term)
         self._keeper.leaving = False
-        record = TookOver(hello.term, hello.working_dir, hello.env)
+        record = TookOver(hello.term, hello.working_dir, hello.env, hello.umask)
 
         def then() -> None:
             self._ledger.apply(record)

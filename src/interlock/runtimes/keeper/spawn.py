@@ -1,236 +1,256 @@
-"""Starting one process: a new session, its output in a file, its mark on it.
+"""The keeper's end of the launcher: what was handed over, and what each start has told so far.
 
-The plain way is `posix_spawn`, which does not copy the keeper's memory map. Users, groups and
-limits have to be set between fork and exec, so those tasks are forked; the keeper is small.
+Nothing here waits: a start that hangs is a pipe that nobody closes.
 """
 
 from __future__ import annotations
 
-import errno
+import contextlib
+import marshal
 import os
 import resource
+import select
 import signal
+import socket
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from interlock.resources.process import ProcessLimits
+import interlock
 from interlock.resources.tasks import TaskOrder
-from interlock.runtimes.keeper.environment import (
-    NotStartedError,
-    environment,
-    find_program,
-    limits_of,
-)
-from interlock.runtimes.keeper.kernel import wear_mark
+from interlock.runtimes.keeper.launcher import DOES, FAILED, HEAD, MOST_INLINE, SERIAL, SHORT
+from interlock.runtimes.keeper.moments import monotonic
 
-#: Python ignores some signals; a task starts with every signal as the kernel has it.
+if TYPE_CHECKING:
+    from interlock.runtimes.keeper.launcher import Start
+
+#: A process starts with every signal as the kernel has it; Python ignores some.
 _SIGNALS = [
     number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)
 ]
-#: The machine is short of something that may come back.
-_SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE)
+_RUN = (
+    "import sys; sys.path.insert(0, sys.argv[3]);"
+    "from interlock.runtimes.keeper.launcher import serve;"
+    "serve(int(sys.argv[1]), int(sys.argv[2]))"
+)
 
 
 class ShortageError(Exception):
     """A task cannot be started now; it may work later."""
 
 
-class Account(Struct, frozen=True):
-    """As whom a task runs."""
+class Launch(Struct, eq=False):
+    """An attempt that was handed over and is not known to run yet."""
 
-    uid: int
-    gid: int
-    groups: tuple[int, ...]
+    serial: int
+    fd: int
+    handed_at: float
+    #: The process that is to become the task; None until it has told.
+    pid: int | None = None
+    #: What it is looking at, if it told.
+    does: str = ""
+    #: Why it cannot be started, and whether that may pass.
+    failed: str = ""
+    is_short: bool = False
+    #: Whether its process is known to be that of the attempt.
+    is_met: bool = False
+
+    def hear(self) -> None:
+        """Take in what was told."""
+        try:
+            said = os.read(self.fd, 1 << 16)
+        except BlockingIOError:
+            return
+        if said and self.pid is None:
+            (told,) = HEAD.unpack_from(said)
+            said = said[HEAD.size :]
+            if told > 0:
+                self.pid = told
+            else:
+                self.failed, self.is_short = os.strerror(-told), True
+        for word in said.split(b"\0")[:-1]:
+            text = word[1:].decode("utf-8", "replace")
+            if word[:1] == DOES:
+                self.does = text
+            elif word[:1] in (FAILED, SHORT):
+                self.failed, self.is_short = text or "unknown", word[:1] == SHORT
 
 
-def start(
-    order: TaskOrder, serial: int, *, base: Mapping[str, str], working_dir: str, log: str
-) -> int:
-    """Start the process of an attempt and return its pid.
+class Launcher:
+    """Hands starts to the process that forks them, and keeps the pipes on which they tell."""
 
-    Raises:
-        NotStartedError: It cannot be started, and nothing runs.
-        ShortageError: It cannot be started now, and nothing runs.
-    """
-    try:
-        return _start(order, serial, base, _place(working_dir, order.working_dir), log)
-    except OSError as error:
-        if error.errno in _SHORTAGES:
-            raise ShortageError(str(error)) from error
-        raise NotStartedError(_explain(error, order)) from error
-    except ValueError as error:
-        raise NotStartedError(f"{order.command[0]!r} cannot be started: {error}") from error
+    def __init__(self, poll: select.epoll, lock: int) -> None:
+        self._poll = poll
+        self._lock = lock
+        self._door: socket.socket | None = None
+        #: The process id of the launcher.
+        self.pid = 0
+        #: What was handed over and is not known to run, by serial number.
+        self.launches: dict[int, Launch] = {}
+        self._by_fd: dict[int, Launch] = {}
+        #: How many files a task may open; the keeper itself needs more, as a start that hangs
+        #: holds one open, and many of them must not keep others from starting.
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._begin()
 
+    @property
+    def door(self) -> int:
+        """The socket to the launcher."""
+        return -1 if self._door is None else self._door.fileno()
 
-def _start(
-    order: TaskOrder, serial: int, base: Mapping[str, str], working_dir: str, log: str
-) -> int:
-    if not order.command:
-        raise NotStartedError("the command is empty")
-    _enter(working_dir)
-    env = environment(order, base, working_dir)
-    program = find_program(order.command[0], env, working_dir)
-    plain = order.user is None and order.group is None and order.limits == ProcessLimits()
-    account = None if plain else account_of(order.user, order.group)
-    output = _open_log(log)
-    given = _stdin(order.stdin)
-    wear_mark(serial)
-    try:
-        if plain:
-            return os.posix_spawn(
-                program,
-                order.command,
-                env,
-                file_actions=[
-                    (os.POSIX_SPAWN_DUP2, given, 0),
-                    (os.POSIX_SPAWN_DUP2, output, 1),
-                    (os.POSIX_SPAWN_DUP2, output, 2),
+    def hand_over(self, serial: int, start: Start) -> bool:
+        """Have an attempt started; False when the launcher takes no more before the poll says so.
+
+        Raises:
+            ShortageError: It cannot be handed over now, and nothing runs.
+        """
+        data = SERIAL.pack(serial)
+        plain: Any = start
+        order = marshal.dumps(plain)
+        try:
+            if self._door is None:
+                self._begin()
+            assert self._door is not None
+            with contextlib.ExitStack() as stack:
+                hear, tell = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                stack.callback(os.close, tell)
+                on_failure = stack.enter_context(contextlib.ExitStack())
+                on_failure.callback(os.close, hear)
+                given = [tell]
+                if len(order) > MOST_INLINE:
+                    given.append(_file_with(order))
+                    stack.callback(os.close, given[-1])
+                else:
+                    data += order
+                socket.send_fds(self._door, [data], given)
+                # Only its end is waited for: nothing that a child tells wakes the keeper before.
+                self._poll.register(hear, 0)
+                on_failure.pop_all()
+        except BlockingIOError:
+            self._poll.modify(self.door, select.EPOLLIN | select.EPOLLOUT)
+            return False
+        except (BrokenPipeError, ConnectionResetError) as error:
+            self.lost()
+            raise ShortageError("the launcher ended") from error
+        except OSError as error:
+            raise ShortageError(os.strerror(error.errno or 0)) from error
+        launch = Launch(serial, hear, monotonic())
+        self.launches[serial] = launch
+        self._by_fd[hear] = launch
+        return True
+
+    def knows(self, fd: int) -> bool:
+        """Whether it is the pipe of a start."""
+        return fd in self._by_fd
+
+    def has_room(self) -> None:
+        """The launcher takes orders again."""
+        self._poll.modify(self.door, select.EPOLLIN)
+
+    def ended(self, fd: int) -> Launch:
+        """The pipe of a start was closed: it runs, or failed."""
+        return self.settle(self._by_fd[fd].serial)
+
+    def settle(self, serial: int) -> Launch:
+        """Take in the last words of a start that is known to run or to be over."""
+        launch = self.launches.pop(serial)
+        launch.hear()
+        del self._by_fd[launch.fd]
+        # Closing it takes it out of the poll, as nobody else has this end.
+        os.close(launch.fd)
+        return launch
+
+    def lost(self) -> None:
+        """The launcher is gone; what it forked goes on, and another one is begun when needed."""
+        if self._door is not None:
+            self._poll.unregister(self._door.fileno())
+            self._door.close()
+            self._door = None
+        self.pid = 0
+
+    def close(self) -> None:
+        """Have the launcher end, and wait for it: it holds the lock as long as it lives."""
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+        if self.pid:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+
+    def _begin(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        os.set_inheritable(theirs.fileno(), True)
+        os.set_inheritable(self._lock, True)
+        place = str(Path(interlock.__file__).parent.parent)
+        _allow_files(*self._files)
+        try:
+            self.pid = os.posix_spawn(
+                sys.executable,
+                [
+                    *(sys.executable, "-I", "-S", "-c", _RUN),
+                    *(str(theirs.fileno()), str(self._lock), place),
                 ],
+                os.environ,
                 setsid=True,
                 setsigmask=[],
                 setsigdef=_SIGNALS,
             )
-        limits = limits_of(order.limits)
-        return _fork(program, order, env, (given, output), account, limits)
-    finally:
-        wear_mark(None)
-        os.close(given)
-        os.close(output)
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            os.set_inheritable(self._lock, False)
+            theirs.close()
+            _allow_files(self._files[1], self._files[1])
+        ours.setblocking(False)
+        self._door = ours
+        self._poll.register(ours.fileno(), select.EPOLLIN)
 
 
-def account_of(user: str | None, group: str | None) -> Account | None:
-    """As whom to run; None when nothing was asked for.
+def start_of(
+    order: TaskOrder, *, base: Mapping[str, str], working_dir: str, umask: int, log: str
+) -> Start:
+    """What the launcher is told of an order."""
+    limits = order.limits
+    cpu_time = limits.cpu_time
+    return {
+        "task": str(order.id),
+        "log": log,
+        "umask": umask,
+        "base_env": dict(base),
+        "working_dir": working_dir if order.working_dir is None else _under(working_dir, order),
+        "command": order.command,
+        "env": order.env,
+        "env_files": tuple((file.file, file.optional) for file in order.env_from),
+        "stdin": order.stdin,
+        "user": order.user,
+        "group": order.group,
+        "cpu_time_s": None if cpu_time is None else cpu_time.total_seconds(),
+        "memory": limits.memory,
+        "open_files": limits.open_files,
+        "nice": limits.nice,
+    }
 
-    Raises:
-        NotStartedError: There is no such user or group, or we may not become it.
-    """
-    if user is None and group is None:
-        return None
-    import grp  # Few tasks ask for it, and the keeper starts faster without.
-    import pwd
 
+def _under(working_dir: str, order: TaskOrder) -> str:
+    return str(Path(working_dir, order.working_dir or ""))
+
+
+def _file_with(data: bytes) -> int:
+    fd = os.memfd_create("order", os.MFD_CLOEXEC)
+    view = memoryview(data)
     try:
-        uid = (
-            os.getuid()
-            if user is None
-            else int(user)
-            if user.isdigit()
-            else pwd.getpwnam(user).pw_uid
-        )
-        known = next((entry for entry in pwd.getpwall() if entry.pw_uid == uid), None)
-        if group is not None:
-            gid = int(group) if group.isdigit() else grp.getgrnam(group).gr_gid
-        else:
-            gid = known.pw_gid if known else uid
-    except KeyError as error:
-        raise NotStartedError(f"user {user!r}, group {group!r}: {error.args[0]}") from error
-    if os.geteuid() != 0 and (uid, gid) != (os.getuid(), os.getgid()):
-        raise NotStartedError(f"only a server that runs as root may use user {user!r}")
-    groups = tuple(os.getgrouplist(known.pw_name, gid)) if known else (gid,)
-    return Account(uid, gid, groups)
-
-
-def _fork(
-    program: str,
-    order: TaskOrder,
-    env: dict[str, str],
-    descriptors: tuple[int, int],
-    account: Account | None,
-    limits: list[tuple[int, int]],
-) -> int:
-    failure_in, failure_out = os.pipe2(os.O_CLOEXEC)
-    try:
-        pid = os.fork()
-        if pid == 0:
-            _become(program, order, env, descriptors, account, limits, failure_out)
-        os.close(failure_out)
-        failure_out = -1
-        told = os.read(failure_in, 4096)
-    finally:
-        os.close(failure_in)
-        if failure_out >= 0:
-            os.close(failure_out)
-    if told:
-        os.waitpid(pid, 0)
-        code, _, what = told.decode().partition(" ")
-        raise OSError(int(code), os.strerror(int(code)), what)
-    return pid
-
-
-def _become(
-    program: str,
-    order: TaskOrder,
-    env: dict[str, str],
-    descriptors: tuple[int, int],
-    account: Account | None,
-    limits: list[tuple[int, int]],
-    failure_out: int,
-) -> None:
-    """Turn the forked child into the task, or say why not; it never returns."""
-    what = "setsid"
-    try:
-        os.setsid()
-        for number in _SIGNALS:
-            if signal.getsignal(number) is not signal.SIG_DFL:
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.dup2(descriptors[0], 0)
-        os.dup2(descriptors[1], 1)
-        os.dup2(descriptors[1], 2)
-        what = "limits"
-        for which, amount in limits:
-            resource.setrlimit(which, (amount, amount))
-        if order.limits.nice is not None:
-            os.nice(order.limits.nice)
-        what = "user"
-        if account is not None and os.geteuid() == 0:
-            os.setgroups(account.groups)
-            os.setgid(account.gid)
-            os.setuid(account.uid)
-        what = "exec"
-        os.execve(program, order.command, env)
-    except OSError as error:
-        os.write(failure_out, f"{error.errno} {what}".encode())
-    except BaseException as error:
-        os.write(failure_out, f"{errno.EINVAL} {what}: {error}".encode())
-    finally:
-        os._exit(127)
-
-
-def _place(default: str, given: str | None) -> str:
-    return default if given is None else str(Path(default, given))
-
-
-def _enter(working_dir: str) -> None:
-    """Make it the directory that the next child inherits."""
-    try:
-        os.chdir(working_dir)
-    except OSError as error:
-        raise NotStartedError(f"workingDir: {working_dir}: {os.strerror(error.errno or 0)}") from (
-            error
-        )
-
-
-def _open_log(log: str) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-    try:
-        return os.open(log, flags, 0o600)
-    except FileNotFoundError:
-        Path(log).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(log, flags, 0o600)
-
-
-def _stdin(text: str | None) -> int:
-    if text is None:
-        return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    fd = os.memfd_create("stdin", os.MFD_CLOEXEC)
-    os.write(fd, text.encode())
-    os.lseek(fd, 0, os.SEEK_SET)
+        while view:
+            view = view[os.write(fd, view) :]
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 
-def _explain(error: OSError, order: TaskOrder) -> str:
-    what = f" ({error.filename})" if error.filename in ("limits", "user", "setsid") else ""
-    return f"{order.command[0]}{what}: {os.strerror(error.errno or 0)}"
+def _allow_files(soft: int, hard: int) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,27 +1,35 @@
-"""Which attempts are to be started next, and what is done when that fails."""
+"""Which attempts are to be started next, which are being started, and what is done when that fails.
+
+A start is handed over and never waited for. It is over when its pipe is closed: then it runs, or it
+has told why not. Until then it is an attempt that is accepted, that can be stopped like one that
+runs, and that holds up nobody.
+"""
 
 from __future__ import annotations
 
-import os
+import signal
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 from interlock.resources.tasks import ReportState, TaskId
-from interlock.runtimes.keeper.environment import NotStartedError
-from interlock.runtimes.keeper.family import Family
+from interlock.runtimes.keeper import kernel
+from interlock.runtimes.keeper.family import Exit, Family
 from interlock.runtimes.keeper.journal import Journal
 from interlock.runtimes.keeper.ledger import Ledger
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
 from interlock.runtimes.keeper.output import Outputs, log_name
 from interlock.runtimes.keeper.records import Entry, Over, Spawning, Started
-from interlock.runtimes.keeper.spawn import ShortageError, start
+from interlock.runtimes.keeper.spawn import Launch, Launcher, ShortageError, start_of
 
 #: So many are started before the loop looks at other things again.
 _AT_ONCE = 8
 #: A machine that is short of processes or memory is tried again this often, for this long.
 _SHORTAGE_PAUSE_S = 0.5
 _SHORTAGE_LIMIT_S = 60.0
+#: What is told of a start that takes long, and after how long.
+STILL_STARTING = "it is still being started, and waits for"
+_LONG_S = 1.0
 
 
 class Starter:
@@ -30,6 +38,7 @@ class Starter:
     def __init__(
         self,
         data_dir: Path,
+        launcher: Launcher,
         journal: Journal,
         ledger: Ledger,
         family: Family,
@@ -38,6 +47,7 @@ class Starter:
         finish: Callable[[Over], None],
     ) -> None:
         self._place = str(data_dir)
+        self._launcher = launcher
         self._journal = journal
         self._ledger = ledger
         self._family = family
@@ -47,6 +57,10 @@ class Starter:
         self._queue: deque[int] = deque()
         self._shortages: dict[int, float] = {}
         self._paused_until = 0.0
+        #: Whether the launcher takes no more at this moment.
+        self._is_full = False
+        #: Starts that failed, whose process is not reaped yet.
+        self._failed: dict[int, Launch] = {}
         #: A stop of these is being made durable: they are not started meanwhile.
         self.held: set[TaskId] = set()
 
@@ -57,11 +71,13 @@ class Starter:
     @property
     def patience(self) -> float | None:
         """How long until something can be started; None when nothing waits."""
-        return max(0.0, self._paused_until - monotonic()) if self._queue else None
+        if not self._queue or self._is_full:
+            return None
+        return max(0.0, self._paused_until - monotonic())
 
     def start_some(self) -> None:
         """Start the next few, after writing down that they may run from here on."""
-        if not self._queue or monotonic() < self._paused_until:
+        if not self._queue or self._is_full or monotonic() < self._paused_until:
             return
         batch = self._next_batch()
         if not batch:
@@ -74,10 +90,126 @@ class Starter:
             self._paused_until = monotonic() + _SHORTAGE_PAUSE_S
             return
         self._ledger.apply(spawning)
-        for entry in batch:
-            self._start(entry)
-        # No directory is kept busy by a keeper that only waits.
-        os.chdir("/")
+        for at, entry in enumerate(batch):
+            if not self._hand_over(entry):
+                self._is_full = True
+                self._queue.extendleft(left.serial for left in reversed(batch[at:]))
+                return
+
+    # What becomes of those that were handed over.
+
+    def has_room(self) -> None:
+        """The launcher takes orders again."""
+        self._is_full = False
+        self._launcher.has_room()
+
+    def lost_launcher(self) -> None:
+        """The launcher ended: another one is begun for the next start."""
+        self._is_full = False
+        self._launcher.lost()
+
+    def closed(self, fd: int) -> None:
+        """The pipe of a start is closed: its program begins, or it has ended."""
+        launch = self._launcher.ended(fd)
+        entry = self._ledger.open.get(launch.serial)
+        if entry is not None and entry.grace_s is not None and launch.pid is not None:
+            self._meet(entry, launch)
+            stat = kernel.stat_of(launch.pid)
+            if stat is not None and stat.is_copy:
+                # The order to stop reached it before its program began: it is about to be reaped.
+                return
+        self._settle(launch)
+
+    def _settle(self, launch: Launch) -> None:
+        """It runs, or has told why not."""
+        entry = self._ledger.open.get(launch.serial)
+        if entry is None:
+            return
+        if launch.pid is None:
+            # The program begins after its process has told its number: it did not begin.
+            self._postpone(entry, launch.failed or "the launcher ended")
+            return
+        self._meet(entry, launch)
+        if launch.failed:
+            self._failed[entry.serial] = launch
+            return
+        log = log_name(self._place, entry.task)
+        self._outputs.add(log)
+        started = Started(entry.serial, launch.pid, 0, wall_clock())
+        entry.message = ""
+        # Not synced by itself: it outlives the keeper in the kernel's memory, and whatever takes
+        # that memory takes the process too; the intent then says all that matters.
+        self._journal.append(started)
+        self._ledger.apply(started)
+        self._changed(entry)
+
+    def identify(self) -> None:
+        """A process ended that nobody knows: those that are being started say who they are."""
+        for serial, launch in self._launcher.launches.items():
+            if not launch.is_met:
+                self.meet(serial)
+
+    def meet(self, serial: int) -> bool:
+        """Learn which process is that of an attempt that is being started, if it has one already.
+
+        Returns whether that is news; one that is to stop was told so then.
+        """
+        launch = self._launcher.launches.get(serial)
+        entry = self._ledger.open.get(serial)
+        if launch is None or entry is None:
+            return False
+        launch.hear()
+        return launch.pid is not None and self._meet(entry, launch)
+
+    def reaped(self, serial: int, how: Exit) -> bool:
+        """The process of an attempt ended; returns whether its program ever began.
+
+        What it told last is in the pipe by now, whether that was seen to be closed or not.
+        """
+        if serial in self._launcher.launches:
+            ended = self._launcher.settle(serial)
+            stopped = self._ledger.by_serial[serial].grace_s is not None
+            if ended.failed or how.signal is None or not stopped:
+                self._settle(ended)
+        launch = self._failed.pop(serial, None)
+        if launch is None:
+            return True
+        entry = self._ledger.by_serial[serial]
+        if launch.is_short and how.signal is None:
+            self._postpone(entry, launch.failed)
+        else:
+            self._not_started(entry, launch.failed)
+        return False
+
+    def look(self) -> None:
+        """Tell of starts that take long what they wait for."""
+        for serial, launch in list(self._launcher.launches.items()):
+            if monotonic() - launch.handed_at < _LONG_S:
+                continue
+            self.meet(serial)
+            entry = self._ledger.open.get(serial)
+            if entry is None or launch.pid is None:
+                continue
+            waits = launch.does or "its working directory or its program"
+            message = f"{STILL_STARTING} {waits}"
+            if message != entry.message:
+                entry.message = message
+                self._changed(entry)
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether anything was handed over and is not known to run."""
+        return bool(self._launcher.launches)
+
+    def _meet(self, entry: Entry, launch: Launch) -> bool:
+        if launch.is_met or launch.pid is None:
+            return False
+        launch.is_met = True
+        self._family.add(entry.serial, launch.pid)
+        if entry.grace_s is not None:
+            # It was stopped before it was known which process it is.
+            self._family.signal(entry.serial, signal.SIGTERM)
+        return True
 
     def _next_batch(self) -> list[Entry]:
         batch: list[Entry] = []
@@ -95,32 +227,22 @@ class Starter:
                 batch.append(entry)
         return batch
 
-    def _start(self, entry: Entry) -> None:
+    def _hand_over(self, entry: Entry) -> bool:
         assert entry.order is not None
-        log = log_name(self._place, entry.task)
-        at = wall_clock()
+        start = start_of(
+            entry.order,
+            base=self._ledger.env,
+            working_dir=self._ledger.working_dir,
+            umask=self._ledger.umask,
+            log=log_name(self._place, entry.task),
+        )
         try:
-            pid = start(
-                entry.order,
-                entry.serial,
-                base=self._ledger.env,
-                working_dir=self._ledger.working_dir,
-                log=log,
-            )
-        except NotStartedError as error:
-            self._not_started(entry, str(error))
-            return
+            if not self._launcher.hand_over(entry.serial, start):
+                return False
         except ShortageError as error:
             self._postpone(entry, str(error))
-            return
-        self._family.add(entry.serial, pid)
-        self._outputs.add(log)
-        started = Started(entry.serial, pid, 0, at)
-        # Not synced by itself: it outlives the keeper in the kernel's memory, and whatever takes
-        # that memory takes the process too; the intent then says all that matters.
-        self._journal.append(started)
-        self._ledger.apply(started)
-        self._changed(entry)
+            return True
+        return True
 
     def _postpone(self, entry: Entry, why: str) -> None:
         since = self._shortages.setdefault(entry.serial, monotonic())

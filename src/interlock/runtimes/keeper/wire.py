@@ -38,6 +38,7 @@ class Hello(Struct, frozen=True, tag="hello"):
     term: int
     working_dir: str
     env: dict[str, str]
+    umask: int = 0o022
 
 
 class Launch(Struct, frozen=True, tag="launch"):

@@ -68,10 +68,11 @@ def decide_controlled(view: ControlledView, now: datetime) -> Decision:
     2. Whoever was made for a time before the last stop is told to stop.
     3. Outside a window only what a person started is left alone; inside, one Job is: the newest of
        those made of the template, else the newest. The others are told to stop.
-    4. What is left alone carries the next stop, the lock, and is not held back without a reason.
+    4. What is left alone carries the next stop and the lock. One that a person suspended stays so.
     5. A Job is made if a window is open and its newest Job was removed, was stopped by the
        schedule, or never was. Not if it finished, failed, or a person stopped it, nor later than
-       spec.startBy. A template that changed replaces a Job under Recreate, also a failed one.
+       spec.startBy. A template that changed replaces a Job under Recreate, also a failed one, but
+       none that a person holds back.
     6. The status is written once the Job is there, which lets it start; then strays, Jobs beyond
        the history limits and exceptions that are over are removed.
 

@@ -20,17 +20,16 @@ from interlock.resources.schedule import (
     CONTROLLED_LABEL,
     MANUAL_ANNOTATION,
     NEEDS_BOOKS_ANNOTATION,
+    OFFSET_ANNOTATION,
     RUN_ID_ANNOTATION,
     SCHEDULED_AT_ANNOTATION,
     STOPS_AT_ANNOTATION,
     TAKES_OVER_ANNOTATION,
     TEMPLATE_HASH_ANNOTATION,
+    TIMEZONE_ANNOTATION,
     controlled_lock,
     written_moment,
 )
-
-TIMEZONE_ANNOTATION = "interlock.dev/timezone"
-OFFSET_ANNOTATION = "interlock.dev/timezone-offset-seconds"
 
 
 def template_hash(spec: JobSpec) -> str:

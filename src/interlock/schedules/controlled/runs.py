@@ -84,9 +84,8 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def is_paused(self) -> bool:
-        """Whether a person holds it back: with the reason it is left alone, without it is not."""
-        spec, reason = self.job.spec, self.job.metadata.annotations.get(SUSPEND_REASON_ANNOTATION)
-        return spec.suspend and (reason == USER_STOP or bool(spec.suspend_reason))
+        """Whether a person holds it back: no schedule ever does, so whoever is suspended is."""
+        return self.job.spec.suspend
 
     @property
     def is_unwritten(self) -> bool:
@@ -214,8 +213,9 @@ def _deleted(job: Job, at: datetime) -> Fate:
 
 
 def _whose_stop(job: Job) -> Fate:
+    """Who stopped it. What a person held back is not made again either, whoever then stopped it."""
     annotations = job.metadata.annotations
-    if annotations.get(SUSPEND_REASON_ANNOTATION) == USER_STOP:
+    if job.spec.suspend or annotations.get(SUSPEND_REASON_ANNOTATION) == USER_STOP:
         return Fate.STOPPED_BY_USER
     if STOPPED_BECAUSE_ANNOTATION in annotations or not is_kill_of_person(job):
         return Fate.STOPPED

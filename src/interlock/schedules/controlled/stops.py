@@ -77,15 +77,16 @@ def stop_order(stop: Stop, now: datetime) -> ReviseJob:
 
 
 def revisions(situation: Situation, choice: Choice) -> Iterator[ReviseJob]:
-    """Bring the Jobs that are left alone in line: their stop, their lock, and that they go on."""
+    """Bring the Jobs that are left alone in line: their stop and their lock.
+
+    Whether they are suspended is not touched: only people suspend Jobs, and only they resume them.
+    """
     for run in choice.kept:
         if run.is_over or run.job.is_going or run.job.status.execution.stopping_for is not None:
             continue
         spec, notes = _with_stop(run, situation)
         if not run.is_admitted:
             spec = with_lock(spec, situation.controlled)
-        if spec.suspend and not run.is_paused:
-            spec = replace(spec, suspend=False)
         if spec != run.job.spec or notes:
             yield ReviseJob(run.job, spec, notes)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+from interlock.private_files import open_private
 from interlock.resources.errors import InterlockError, UnavailableError
-from interlock.store.sqlite.schema import migrate
+from interlock.store.sqlite.schema import MIGRATIONS, migrate
 
 #: The write-ahead log is folded into the file whenever it has grown by so many pages.
 CHECKPOINT_PAGES = 4_000
@@ -38,6 +40,15 @@ class CorruptFileError(InterlockError):
         self.found = found
 
 
+class ForeignContentError(CorruptFileError):
+    """The file holds something besides our own tables."""
+
+    def __init__(self, path: Path, found: str) -> None:
+        InterlockError.__init__(self, f"{path} holds {found}, which is not ours: it is not used")
+        self.path = path
+        self.found = found
+
+
 class FileLock:
     """The right to open the file, held until it is released or the process ends."""
 
@@ -48,7 +59,7 @@ class FileLock:
             FileInUseError: Another process has it.
         """
         place = path.with_name(path.name + ".lock")
-        self._descriptor = os.open(place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = open_private(place, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -63,6 +74,18 @@ class FileLock:
         os.close(self._descriptor)
 
 
+def keep_private(path: Path) -> None:
+    """Make a database that its owner alone can read, whatever the umask; or make it so.
+
+    SQLite gives the files that it makes beside it the same mode.
+    """
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for ending in ("", "-wal", "-shm"):
+        file = path.with_name(path.name + ending)
+        if file.exists() and file.stat().st_mode & 0o077:
+            file.chmod(0o600)
+
+
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """The one connection that writes; the caller holds the `FileLock`.
 
@@ -71,19 +94,25 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         NewerFileError: It was written by a later release.
         UnavailableError: It cannot be opened now.
     """
+    try:
+        keep_private(path)
+    except OSError as error:
+        raise UnavailableError(f"{path} cannot be opened: {error}") from error
     connection = sqlite3.connect(
         path, isolation_level=None, check_same_thread=False, cached_statements=_PREPARED
     )
     try:
+        connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
         check(connection, path)
+        check_schema(connection, path)
         migrate(connection)
     except sqlite3.Error as error:
         connection.close()
-        raise _told(path, error) from error
+        raise in_our_words(path, error) from error
     except InterlockError:
         connection.close()
         raise
@@ -113,7 +142,33 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
         raise CorruptFileError(path, "; ".join(found))
 
 
-def _told(path: Path, error: sqlite3.Error) -> InterlockError:
+def check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Make sure that there is nothing in the file but our own tables: a trigger acts by itself.
+
+    Raises:
+        ForeignContentError: There is something else.
+    """
+    (release,) = connection.execute("PRAGMA user_version").fetchone()
+    if release > len(MIGRATIONS):
+        # A later release may have more; `migrate` has the word for it.
+        return
+    found = dict(_schema_of(connection))
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as blank:
+        migrate(blank, upto=release)
+        ours = dict(_schema_of(blank))
+    for (sort, name), definition in found.items():
+        if ours.get((sort, name)) != definition:
+            raise ForeignContentError(path, f"the {sort} {name}")
+    if found != ours:
+        raise CorruptFileError(path, "tables are missing")
+
+
+def _schema_of(connection: sqlite3.Connection) -> list[tuple[tuple[str, str], str]]:
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_schema")
+    return [((sort, name), definition) for sort, name, definition in rows]
+
+
+def in_our_words(path: Path, error: sqlite3.Error) -> InterlockError:
     """A library's error in our words."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
@@ -131,6 +186,7 @@ def back_up(path: Path, target: Path) -> None:
     partial = target.with_name(target.name + ".partial")
     partial.unlink(missing_ok=True)
     try:
+        keep_private(partial)
         source, copy = open_for_reading(path), sqlite3.connect(partial, isolation_level=None)
         try:
             source.backup(copy)
@@ -139,42 +195,19 @@ def back_up(path: Path, target: Path) -> None:
         finally:
             copy.close()
             source.close()
-        _make_durable(partial)
+        make_durable(partial)
         partial.replace(target)
-        _make_durable(target.parent)
+        make_durable(target.parent)
     except sqlite3.Error as error:
-        raise _told(path, error) from error
+        raise in_our_words(path, error) from error
     except OSError as error:
         raise UnavailableError(f"no backup could be written to {target}: {error}") from error
     finally:
         partial.unlink(missing_ok=True)
 
 
-def restore(backup: Path, path: Path) -> None:
-    """Put a backup in the place of the file.
-
-    Raises:
-        FileInUseError: A server has the file open.
-        CorruptFileError: The backup is damaged; the file is left as it was.
-        UnavailableError: The backup cannot be read, or the file not written.
-    """
-    if not backup.is_file():
-        raise UnavailableError(f"there is no backup {backup}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        fresh = path.with_name(path.name + ".restored")
-        back_up(backup, fresh)
-        # What is left of the old file's write-ahead log must not be played into the new one.
-        for ending in ("-wal", "-shm"):
-            path.with_name(path.name + ending).unlink(missing_ok=True)
-        fresh.replace(path)
-        _make_durable(path.parent)
-    finally:
-        lock.release()
-
-
-def _make_durable(path: Path) -> None:
+def make_durable(path: Path) -> None:
+    """Have a file, or the names in a directory, on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

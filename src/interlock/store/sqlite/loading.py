@@ -27,6 +27,15 @@ class Loaded(Struct):
     spare: list[int]
     #: The number of the newest journal entry.
     journal: int
+    #: Whether it was put back to an earlier state, and that is not settled yet.
+    is_restored: bool
+
+
+def newest_version(connection: sqlite3.Connection) -> int:
+    """The newest version that the file knows of."""
+    (floor,) = connection.execute("SELECT value FROM facts WHERE name = 'floor'").fetchone()
+    (newest,) = connection.execute("SELECT max(number) FROM log").fetchone()
+    return max(int(floor), newest or 0)
 
 
 def load(connection: sqlite3.Connection, path: Path, shelves: Shelves) -> Loaded:
@@ -37,7 +46,8 @@ def load(connection: sqlite3.Connection, path: Path, shelves: Shelves) -> Loaded
     """
     (floor,) = connection.execute("SELECT value FROM facts WHERE name = 'floor'").fetchone()
     (oldest,) = connection.execute("SELECT min(number) FROM log").fetchone()
-    loaded = Loaded([], floor, floor, [], -min(oldest or 0, 0))
+    restored = connection.execute("SELECT 1 FROM facts WHERE name = 'restored'").fetchone()
+    loaded = Loaded([], floor, floor, [], -min(oldest or 0, 0), restored is not None)
     rows = connection.execute(
         "SELECT number, kind, gone, data FROM log WHERE number > 0 ORDER BY number"
     )

@@ -26,8 +26,8 @@ class NewerFileError(InterlockError):
     """The file was written by a later release."""
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the tables up to date, all of them or none.
+def migrate(connection: sqlite3.Connection, upto: int = len(MIGRATIONS)) -> None:
+    """Bring the tables up to date, or to an older release's, all of them or none.
 
     Raises:
         NewerFileError: They are of a later release.
@@ -38,7 +38,7 @@ def migrate(connection: sqlite3.Connection) -> None:
             f"the data has format {found}, this release reads up to {len(MIGRATIONS)}: "
             "start a newer release on it"
         )
-    for number in range(found, len(MIGRATIONS)):
+    for number in range(found, upto):
         connection.execute("BEGIN IMMEDIATE")
         for statement in MIGRATIONS[number]:
             connection.execute(statement)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +13,14 @@ from interlock.resources.codec import encode
 from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.store.contract import EventType, Identities, Now
 from interlock.store.kept import KeptStore
-from interlock.store.sqlite.file import FileLock, back_up, open_for_writing
+from interlock.store.sqlite.file import FileLock, back_up, in_our_words, open_for_writing
 from interlock.store.sqlite.journal import JOURNAL_ENTRIES, SqliteJournal
-from interlock.store.sqlite.loading import load, unneeded
+from interlock.store.sqlite.loading import load, newest_version, unneeded
+from interlock.store.sqlite.restoring import lift
 from interlock.store.sqlite.writer import Batch, Outcome, Writer
 from interlock.store.watching import BUFFERED, REMEMBERED, Change
+
+logger = logging.getLogger("interlock.store")
 
 _DELETED = EventType.DELETED
 
@@ -46,6 +50,9 @@ class SqliteStore(KeptStore):
         self._era = 0
         self._drops: list[int] = []
         self._is_closed = False
+        #: Whether the store was put back to an earlier state, and nobody has `settled` that: there
+        #: may be tasks at work that it knows nothing of.
+        self.is_restored = False
 
     @classmethod
     async def open(
@@ -57,8 +64,12 @@ class SqliteStore(KeptStore):
         remembered: int = REMEMBERED,
         buffered: int = BUFFERED,
         journal_entries: int = JOURNAL_ENTRIES,
+        known: int = 0,
     ) -> SqliteStore:
         """Open the file, or make it.
+
+        Somebody else remembers that the version `known` was given out. A file that does not was
+        put back, or made anew: its versions go on above that, as after a restore.
 
         Raises:
             FileInUseError: Another process has it open.
@@ -74,30 +85,37 @@ class SqliteStore(KeptStore):
             buffered=buffered,
             journal_entries=journal_entries,
         )
-        await store._begin()
+        await store._begin(known)
         return store
 
-    async def _begin(self) -> None:
+    async def _begin(self, known: int) -> None:
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = FileLock(self._path)
         except OSError as error:
             raise UnavailableError(f"{self._path} cannot be opened: {error}") from error
         try:
-            self._connection = await asyncio.to_thread(self._load)
+            self._connection = await asyncio.to_thread(self._load, known)
         except BaseException:
             self._lock.release()
             raise
         self._writer = Writer(self._connection, self._loop, self._take, self._finish)
         await self._make_default_namespace()
 
-    def _load(self) -> sqlite3.Connection:
+    def _load(self, known: int) -> sqlite3.Connection:
         connection = open_for_writing(self._path)
         try:
+            if known > newest_version(connection):
+                logger.warning("the store is older than what was given out in its name")
+                lift(connection, self._path, known, self._now())
             loaded = load(connection, self._path, self._shelves)
         except InterlockError:
             connection.close()
             raise
+        except sqlite3.Error as error:
+            connection.close()
+            raise in_our_words(self._path, error) from error
+        self.is_restored = loaded.is_restored
         self._last_version = loaded.version
         spare = self._hub.remember(loaded.changes, floor=loaded.floor, version=loaded.version)
         self._drops.extend(loaded.spare)
@@ -139,6 +157,22 @@ class SqliteStore(KeptStore):
             UnavailableError: It could not be written.
         """
         await asyncio.to_thread(back_up, self._path, target)
+
+    async def settled(self) -> None:
+        """Write down that nothing is left of what the store knew before it was put back.
+
+        Raises:
+            UnavailableError: That could not be written.
+        """
+        if self._is_closed:
+            raise UnavailableError("the store is closed")
+        with self._handing:
+            batch = self._open or self._open_batch()
+            batch.settles = True
+        error = await batch.outcome
+        if error is not None:
+            raise UnavailableError(f"the write was not made durable: {error}") from error
+        self.is_restored = False
 
     def _commit(self, change: Change) -> Outcome:
         if self._is_closed:

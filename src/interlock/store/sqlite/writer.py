@@ -38,7 +38,17 @@ class Outcome(asyncio.Future["Exception | None"]):
 class Batch:
     """Writes that are committed together."""
 
-    __slots__ = ("changes", "drops", "era", "error", "floor", "journal", "outcome", "rows")
+    __slots__ = (
+        "changes",
+        "drops",
+        "era",
+        "error",
+        "floor",
+        "journal",
+        "outcome",
+        "rows",
+        "settles",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, era: int) -> None:
         self.outcome = Outcome(loop=loop)
@@ -50,6 +60,8 @@ class Batch:
         #: Versions that nobody needs any more, and the version up to which changes are forgotten.
         self.drops: Sequence[int] = ()
         self.floor = 0
+        #: Whether what a restore left open is settled with it.
+        self.settles = False
         self.journal: JournalRow | None = None
         self.error: Exception | None = None
 
@@ -80,7 +92,8 @@ def commit(connection: sqlite3.Connection, batch: Batch) -> None:
     values, journal = batch.rows, batch.journal
     if journal is not None:
         values = [*values, *journal.row]
-    if len(values) <= 4 * _ROWS and not batch.drops and not (journal and journal.drop_upto):
+    more = batch.drops or batch.settles or (journal and journal.drop_upto)
+    if len(values) <= 4 * _ROWS and not more:
         if values:
             connection.execute(_insert(len(values) // 4), values)
         return
@@ -100,6 +113,8 @@ def _write_all(connection: sqlite3.Connection, batch: Batch, values: list[object
     if batch.drops:
         connection.executemany("DELETE FROM log WHERE number = ?", [(n,) for n in batch.drops])
         connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (batch.floor,))
+    if batch.settles:
+        connection.execute("DELETE FROM facts WHERE name = 'restored'")
     if batch.journal is not None and batch.journal.drop_upto:
         connection.execute(
             "DELETE FROM log WHERE number BETWEEN ? AND -1", (-batch.journal.drop_upto,)

@@ -11,7 +11,8 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
 from interlock.resources.codec import from_builtins, to_builtins
-from interlock.resources.job import JobSpec
+from interlock.resources.job import CREATOR_ANNOTATION, RELEASED_BY_ANNOTATION, JobSpec
+from interlock.resources.schedule import STOPPED_BY_ANNOTATION, SUSPENDED_BY_ANNOTATION
 from interlock.testing.differential.scenario import Object
 
 
@@ -61,8 +62,9 @@ def _with_code(attempt: Object) -> Object:
     return told
 
 
-def _without_refusal(message: str) -> str:
-    return re.sub(r"(could not be started):.*", r"\1", message)
+def _plain_message(message: str) -> str:
+    plain = re.sub(r"(could not be started):.*", r"\1", message)
+    return re.sub(r"stopped by \S+|spec\.killAt has come", "stopped by somebody", plain)
 
 
 def _without_uid(task_id: str) -> str:
@@ -84,6 +86,20 @@ ALLOWED = (
         None,
         "a Job has ours from the beginning on a server that makes it; in a cluster, which takes it"
         " from anybody, from just before its first task",
+    ),
+    *(
+        Allowed(
+            f"metadata.annotations.{mark}",
+            None,
+            "a server knows by the kernel's word who asks; in a cluster that is the webhook's to"
+            " say, and none stands before these stages",
+        )
+        for mark in (
+            CREATOR_ANNOTATION,
+            STOPPED_BY_ANNOTATION,
+            SUSPENDED_BY_ANNOTATION,
+            RELEASED_BY_ANNOTATION,
+        )
     ),
     Allowed(
         "spec",
@@ -112,8 +128,8 @@ ALLOWED = (
     Allowed("status.execution.ended.message", None, "in the words of the runtime"),
     Allowed(
         "status.execution.message",
-        _without_refusal,
-        "why something could not be started is told in the words of the runtime",
+        _plain_message,
+        "why something could not be started is told in the words of the runtime; and see who asks",
     ),
     Allowed("env.INTERLOCK_JOB_UID", _only_that_it_is_there, "no two objects share one"),
     Allowed("env.INTERLOCK_TASK_ID", _without_uid, "no two objects share one"),

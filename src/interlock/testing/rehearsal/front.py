@@ -29,7 +29,7 @@ class Answer(Struct, frozen=True):
     data: bytes
 
 
-class _NoLogs:
+class NoLogs:
     """Nothing is executed, so nothing is printed."""
 
     def newest_attempt(self, job_uid: str, task: int) -> int | None:  # noqa: ARG002
@@ -104,12 +104,17 @@ class Front:
     def _current_app(self) -> ApiApp:
         """The application beside the control plane that runs now."""
         from interlock.api.app import ApiApp
+        from interlock.api.security import Security
 
         world = self._world
         if self._app is None or self._plane is not world.plane:
             self._plane = world.plane
-            mounts = {} if world.plane is None else self._reporting(world.plane).mounts()
-            self._app = ApiApp(world.store, world.now, mounts=mounts, mode=world.mode)
+            routes = () if world.plane is None else self._reporting(world.plane).routes()
+            # Nobody connects: who asks is whoever the scenario says.
+            security = Security(any_local_user=True)
+            self._app = ApiApp(
+                world.store, world.now, security=security, routes=routes, mode=world.mode
+            )
         return self._app
 
     def _reporting(self, plane: Plane) -> Reporting:
@@ -122,7 +127,7 @@ class Front:
             locks=plane.plane.locks,
             roster=plane.roster,
             journal=self._world.journal,
-            logs=_NoLogs(),
+            logs=NoLogs(),
             clock=plane.clock,
             schedules=ScheduleReader(
                 jobs=plane.plane.jobs,

@@ -23,6 +23,7 @@ from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS
+from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.modes import Mode
 from interlock.resources.tasks import TaskOrder
@@ -64,7 +65,8 @@ class RecordedStore(MemoryStore):
         self._last_version = max(self._last_version, version)
 
     def put(self, resource: Resource) -> None:
-        """Store a resource as it is: as an earlier life left it."""
+        """Store a resource as it is: as an earlier life left it, and after all that it names."""
+        self.go_on_from(_newest_in(resource))
         change = self._decide_create(resource)
         made = change.event.resource
         assert made is not None
@@ -249,6 +251,20 @@ class World:
         job = self.get(Key("Job", order.namespace, order.job))
         owners = job.metadata.owner_references if job is not None else ()
         return any(owner.kind == "ControlledJob" for owner in owners)
+
+
+def _newest_in(resource: Resource) -> int:
+    """The highest version that an object speaks of: none of them is given out again."""
+    own = resource.metadata.resource_version
+    named = [int(own) if own.isdecimal() else 0]
+    if isinstance(resource, Lock):
+        named.append(resource.status.last_token)
+        for holder in resource.status.holders:
+            named += (holder.token, holder.job_version)
+    elif isinstance(resource, Job):
+        admission = resource.status.admission
+        named += (admission.sequence, *(grant.token for grant in admission.grants))
+    return max(named)
 
 
 def _has_status(resource: Resource) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from interlock.control.clock import Jumps, Timer
+from interlock.control.clock import listening
 from interlock.testing.simulation.loop import SimHandle, SimLoop, SimProcess
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -42,7 +42,8 @@ class SimClock:
         self._told_us = -1
         self._told = origin
         self.waiting: dict[SimTimer, None] = {}
-        self._jumps = Jumps()
+        #: Whoever wants to know when it is set.
+        self.jumps: list[Callable[[], None]] = []
 
     def now(self) -> datetime:
         """The wall clock of this process."""
@@ -67,9 +68,9 @@ class SimClock:
         """Ring after a length of time, whatever the clock does."""
         return self._loop.call_later(seconds, callback, context=self._process.context.copy())
 
-    def on_jump(self, callback: Callable[[], None]) -> Timer:
-        """Ring whenever this clock was set."""
-        return self._jumps.tell(callback)
+    def on_jump(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Ring whenever this clock was set, until the returned call is made."""
+        return listening(self.jumps, callback)
 
     def jump(self, by: timedelta) -> None:
         """Set the clock forwards or backwards, and tell those who asked."""
@@ -78,7 +79,7 @@ class SimClock:
             if timer.handle is not None:
                 timer.handle.cancel()
             self._arm(timer)
-        for callback in self._jumps.callbacks():
+        for callback in tuple(self.jumps):
             self._loop.call_soon(callback, context=self._process.context.copy())
 
     def _arm(self, timer: SimTimer) -> None:

@@ -7,16 +7,21 @@ deletes what has no owner any more. All of them are late, and none asks us.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from random import Random
+from typing import Any
 
+from interlock.kube.errors import CannotNowError, NoRightError, OverQuotaError
 from interlock.kube.pods import naming
+from interlock.resources.errors import ForbiddenError, InvalidError
 from interlock.resources.tasks import TaskId
 from interlock.testing.simulation.history import History
 from interlock.testing.simulation.kube_api import (
     Body,
     Happened,
+    Place,
     SimApi,
     gates_of,
     is_going,
@@ -27,6 +32,7 @@ from interlock.testing.simulation.kube_api import (
 )
 from interlock.testing.simulation.kubelet import Box, Hooks, Kubelet, order_of
 from interlock.testing.simulation.loop import SimLoop
+from interlock.testing.simulation.script import Denial
 
 NODES = 3
 #: A node that said nothing for so long is not ready; its pods are deleted a while after that.
@@ -51,6 +57,11 @@ class Cluster:
         self.hooks = Hooks()
         #: Whether control planes reach the API server's pods.
         self.reachable = True
+        #: What the API server refuses them now, and how often it was told to.
+        self.denials: Counter[Denial] = Counter()
+        #: Attempts that had their pod denied, and those whose pod is refused for what it is.
+        self.denied: set[TaskId] = set()
+        self.refused: set[TaskId] = set()
         #: How often control planes had something changed.
         self.calls = 0
         self.nodes: dict[str, Kubelet] = {}
@@ -114,9 +125,50 @@ class Cluster:
             self._history.note("cluster", "answers again" if reachable else "answers nobody")
         self.reachable = reachable
 
+    def deny(self, how: Denial, seconds: float) -> None:
+        """Refuse some orders of control planes for a while."""
+        self._history.note("cluster", f"denies: {how}")
+        self.denials[how] += 1
+        self._later(seconds, self._allow, how)
+
+    def _allow(self, how: Denial) -> None:
+        if self.denials[how]:
+            self.denials[how] -= 1
+
+    def create(self, kind: str, namespace: str, manifest: Mapping[str, Any]) -> Body:
+        """Store what a control plane sends, unless that is denied now."""
+        if kind != "Pod":
+            return self.api.create(kind, namespace, manifest)
+        task = order_of(dict(manifest)).id
+        try:
+            self._may_create()
+            return self.api.create(kind, namespace, manifest)
+        except InvalidError:
+            self.refused.add(task)
+            raise
+        except (ForbiddenError, CannotNowError):
+            self.denied.add(task)
+            raise
+
+    def _may_create(self) -> None:
+        """Refuse as a real server does, in its order: rights, what others say, quota."""
+        if self.denials[Denial.NO_CREATE]:
+            raise NoRightError("pods is forbidden: you cannot create pods")
+        if self.denials[Denial.DEAD_WEBHOOK]:
+            raise CannotNowError("Internal error occurred: failed calling webhook")
+        if self.denials[Denial.QUOTA]:
+            raise OverQuotaError("exceeded quota: none, requested: pods=1, used: pods=0")
+
+    def delete(self, kind: str, place: Place, *, uid: str, grace_s: int | None) -> Body:
+        """Have something go that a control plane wants gone, unless that is denied now."""
+        if kind == "Pod" and self.denials[Denial.NO_DELETE]:
+            raise ForbiddenError(f'pods "{place[1]}" is forbidden: you cannot delete pods')
+        return self.api.delete(kind, place, uid=uid, grace_s=grace_s)
+
     def heal(self) -> None:
         """End all trouble."""
         self.set_reachable(True)
+        self.denials.clear()
         for node in self.nodes.values():
             self._come_back(node)
 

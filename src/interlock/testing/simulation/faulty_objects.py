@@ -102,7 +102,7 @@ class FaultyObjects(Generic[T]):
         if self._lateness.slow_s:
             await self._wait(self._wire.random.uniform(0.0, self._lateness.slow_s))
         return await self._write(
-            f"create pod {name}", lambda: self._api.create(self._kind, namespace, manifest)
+            f"create pod {name}", lambda: self._cluster.create(self._kind, namespace, manifest)
         )
 
     async def patch(self, namespace: str, name: str, patch: Mapping[str, Any]) -> T:
@@ -116,7 +116,7 @@ class FaultyObjects(Generic[T]):
         place = (namespace, name)
         return await self._write(
             f"delete pod {name}",
-            lambda: self._api.delete(self._kind, place, uid=uid, grace_s=grace_s),
+            lambda: self._cluster.delete(self._kind, place, uid=uid, grace_s=grace_s),
         )
 
     def disconnect(self) -> None:

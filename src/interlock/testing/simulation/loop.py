@@ -15,11 +15,13 @@ import math
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Executor
 from contextvars import Context, ContextVar, copy_context
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 #: How many callbacks may run before a world is said to spin; most worlds need a few thousand.
 MOST_STEPS = 200_000
@@ -252,6 +254,20 @@ class SimLoop(asyncio.BaseEventLoop):
         finally:
             events._set_running_loop(None)
         return task.result()
+
+    def run_in_executor(
+        self,
+        executor: Executor | None,  # noqa: ARG002
+        func: Callable[[*Ts], T],
+        *args: *Ts,
+    ) -> asyncio.Future[T]:
+        """Threads have no place in simulated time: what is meant for one is done at once."""
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
     def close(self) -> None:
         """Unwind every task that is left, when nobody looks any more."""

@@ -92,6 +92,8 @@ class Machine:
         self._stopping: dict[TaskId, float] = {}
         #: The highest attempt that was forgotten, per Job and task: none up to it starts again.
         self.forgotten: dict[tuple[str, int], int] = {}
+        #: How forgotten attempts ended.
+        self.pasts: dict[TaskId, TaskReport] = {}
         #: What really runs at this moment.
         self.lives: dict[TaskId, Life] = {}
         #: The newest term that was heard of; calls of older terms are refused.
@@ -120,7 +122,8 @@ class Machine:
             self._orders[order.id] = order
             if self.was_forgotten(order.id):
                 message = "was over and forgotten; it is not started again"
-                self._record(replace(_report(order, ReportState.ENDED), message=message))
+                known = replace(_report(order, ReportState.ENDED), message=message)
+                self._record(self.pasts.get(order.id, known))
                 continue
             self._record(_report(order, ReportState.ACCEPTED))
             self._later(self._delay_of(order), self._start, order)
@@ -134,7 +137,7 @@ class Machine:
                 told(stop.task)
             record = self.records.get(stop.task)
             if record is None:
-                self._record(self._tombstone(stop))
+                self._record(self.pasts.get(stop.task) or self._tombstone(stop))
             elif record.state is ReportState.ACCEPTED:
                 self._record(
                     replace(record, state=ReportState.NOT_STARTED, stopped=True, message="stopped")
@@ -151,6 +154,8 @@ class Machine:
             if record is not None and record.state not in (*_OVER, ReportState.UNKNOWN):
                 continue
             self.records.pop(task, None)
+            if record is not None and record.state in _OVER:
+                self.pasts[task] = record
             self._note(task, "is forgotten")
             self._orders.pop(task, None)
             key = (task.job_uid, task.task)
@@ -172,7 +177,7 @@ class Machine:
             job=stop.job,
             state=ReportState.ENDED if over else ReportState.NOT_STARTED,
             ended_at=self.now(),
-            stopped=True,
+            stopped=not over,
             message="was over and forgotten" if over else "stopped before it was launched",
         )
 

@@ -7,26 +7,32 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
+from interlock.resources.checks import check_due
 from interlock.resources.durations import Duration
-from interlock.resources.errors import ConflictError, InterlockError
+from interlock.resources.errors import ConflictError, InterlockError, InvalidError
 from interlock.resources.job import (
     JOB_FINALIZER,
     RELEASE_ANNOTATION,
+    RELEASED_ATTEMPTS_ANNOTATION,
     Job,
     JobSpec,
     LockRequest,
     Parallelism,
     Retries,
+    unknown_attempts,
 )
 from interlock.resources.lock import Holder, Lock, LockSpec, LockStatus, lock_name
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.process import ProcessSpec
+from interlock.resources.transitions import with_admission
 from interlock.store.contract import DeleteOptions, Store
 from interlock.testing.simulation.script import (
     Act,
     ChangePriority,
     CreateJob,
     DeleteJob,
+    ForgeStatus,
     KillJob,
     Poke,
     RaiseLimits,
@@ -74,6 +80,8 @@ class People:
                 await self._edit(name, _released)
             case Poke(name, how):
                 await self._poke(name, how)
+            case ForgeStatus(name, spec):
+                await self._forge(name, spec)
             case _:
                 raise AssertionError(f"{act} is not for people")
 
@@ -115,8 +123,11 @@ class People:
         for _ in range(_TRIES):
             job = await self._store.get(Key("Job", NAMESPACE, name))
             assert isinstance(job, Job)
+            changed = change(job)
+            if problems := check_due(job, changed, self._now()):
+                raise InvalidError("Job", name, problems)
             try:
-                await self._store.update(change(job))
+                await self._store.update(changed)
             except ConflictError:
                 continue
             return
@@ -128,6 +139,41 @@ class People:
         if isinstance(made, Lock):
             await self._store.update_status(replace(stored, status=made.status))
 
+    async def _forge(self, name: str, spec: JobSpec) -> None:
+        """Have a Job that is not due yet say that it was let in, as the holders were."""
+        self._truth.bad[name] = None
+        later = self._now() + timedelta(hours=1)
+        metadata = Metadata(name=name, namespace=NAMESPACE, finalizers=(JOB_FINALIZER,))
+        made = Job(metadata=metadata, spec=replace(spec, start_after=later))
+        job: Resource = await self._store.create(made)
+        for _ in range(_TRIES):
+            assert isinstance(job, Job)
+            if job.status.admission.phase is not AdmissionPhase.WAITING:
+                return
+            try:
+                await self._store.update_status(self._let_in(job))
+            except ConflictError:
+                job = await self._store.get(job.key)
+                continue
+            return
+
+    def _let_in(self, job: Job) -> Job:
+        now, was = self._now(), job.status.admission
+        admission = AdmissionStatus(
+            phase=AdmissionPhase.ADMITTED,
+            sequence=was.sequence or job.version,
+            epoch=was.epoch,
+            grants=tuple(Grant(key=r.key, token=self._token(r.key)) for r in job.spec.locks),
+            admitted_at=now,
+        )
+        return replace(job, status=with_admission(job, admission, now))
+
+    def _token(self, key: str) -> int:
+        """The token of whoever holds a lock."""
+        lock = self._truth.locks.get((NAMESPACE, key))
+        holders = lock.status.holders if lock is not None else ()
+        return max((holder.token for holder in holders), default=1)
+
 
 def _with_spec(job: Job, **changes: object) -> Job:
     return replace(job, spec=replace(job.spec, **changes))
@@ -138,7 +184,10 @@ def _raised(job: Job, by: int) -> tuple[LockRequest, ...]:
 
 
 def _released(job: Job) -> Job:
-    annotations = job.metadata.annotations | {RELEASE_ANNOTATION: "looked at the machine"}
+    """What a person says of what is unknown now; of a Job that is not, it is a word too early."""
+    attempts = ",".join(sorted(unknown_attempts(job)))
+    word = {RELEASE_ANNOTATION: "looked at the machine", RELEASED_ATTEMPTS_ANNOTATION: attempts}
+    annotations = job.metadata.annotations | word
     return replace(job, metadata=replace(job.metadata, annotations=annotations))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from interlock.kube.pods import naming
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
-from interlock.resources.tasks import TaskId
+from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
@@ -176,6 +177,56 @@ class ForcedForCause(PodPromise):
         self.truth.written_off[order.id] = None
 
 
+class StopsAreHeard(PodPromise):
+    """Whoever tells a Job to stop while it is being launched does not wait for all of its tasks."""
+
+    def __init__(self, truth: Truth, cluster: Cluster) -> None:
+        super().__init__(truth, cluster)
+        self._made: Counter[str] = Counter()
+
+    def pod_changed(self, happened: Happened) -> None:
+        """After the stop no more pods are made than were under way."""
+        pod, most = happened.body, self.truth.made_after_stop
+        if most is None or happened.before is not None or not is_ours(pod):
+            return
+        order = order_of(pod)
+        job = self.truth.by_uid.get(order.job_uid)
+        kill_at = job.spec.kill_at if job is not None else None
+        if kill_at is None or kill_at > self.cluster.now():
+            return
+        self._made[order.job_uid] += 1
+        if self._made[order.job_uid] > most:
+            told = f"{order.job} was told to stop at {kill_at}, and {order.name} is still made"
+            raise self.broken(told, order.job)
+
+
+class NotBurnt(PodPromise):
+    """No attempt is given up because its pod is denied for a while: it waits, or is stopped."""
+
+    def __init__(self, truth: Truth, cluster: Cluster) -> None:
+        super().__init__(truth, cluster)
+        self._made: set[TaskId] = set()
+
+    def pod_changed(self, happened: Happened) -> None:
+        """Whoever has a pod may fail to start for another reason."""
+        if is_ours(happened.body):
+            self._made.add(order_of(happened.body).id)
+
+    def wrote(self, change: Change) -> None:
+        """What could not be started was refused for what it is."""
+        before, job = change.before, change.event.resource
+        if not isinstance(job, Job):
+            return
+        known = before.status.execution.ended if isinstance(before, Job) else ()
+        for ended in job.status.execution.ended:
+            task = TaskId(job.metadata.uid, ended.index, ended.attempt)
+            if ended.result is not TaskResult.NOT_STARTED or ended in known or task in self._made:
+                continue
+            if task in self.cluster.denied and task not in self.cluster.refused:
+                told = f"{ended.name} failed because its pod was denied: {ended.message}"
+                raise self.broken(told, job.metadata.name)
+
+
 def _is_held(pod: Body) -> bool:
     return naming.FINALIZER in (pod["metadata"].get("finalizers") or ())
 
@@ -188,4 +239,6 @@ POD_PROMISES: tuple[type[PodPromise], ...] = (
     HeldUntilRecorded,
     NothingIsLeft,
     ForcedForCause,
+    StopsAreHeard,
+    NotBurnt,
 )

@@ -15,6 +15,9 @@ from interlock.testing.simulation.script import (
     CrashNode,
     CreateJob,
     DeletePod,
+    Denial,
+    DenyPods,
+    ForgeStatus,
     LoseKeeper,
     LoseMachine,
     LoseNode,
@@ -43,7 +46,11 @@ def spoiled(script: Sequence[Step], random: Random) -> tuple[Step, ...]:
         Step(random.uniform(1.0, length), _trouble(random, names))
         for _ in range(random.choice((0, 1, 3, 6)) if names else 0)
     ]
-    return tuple(sorted((*script, *extra), key=lambda step: step.at))
+    denials = [
+        Step(random.uniform(0.0, length), _denial(random))
+        for _ in range(random.choice((0, 0, 1, 3)) if names else 0)
+    ]
+    return tuple(sorted((*script, *extra, *denials), key=lambda step: step.at))
 
 
 def _moved(act: Act, random: Random) -> Act:
@@ -51,6 +58,9 @@ def _moved(act: Act, random: Random) -> Act:
     match act:
         case CreateJob(spec=JobSpec(process=process)) if process is not None:
             return replace(act, spec=_spec(act.spec, process.command, random))
+        case ForgeStatus(spec=JobSpec(process=process)) if process is not None:
+            spec = replace(act.spec, process=None, pod=pod_of(*process.command))
+            return replace(act, spec=spec)
         case RebootMachine():
             return CrashNode(random.randrange(3), random.choice((10.0, 90.0, 400.0)))
         case LoseKeeper():
@@ -89,3 +99,7 @@ def _trouble(random: Random, names: Sequence[str]) -> Act:
         lambda: LoseMachine(random.choice((5.0, 60.0))),
     )
     return random.choice(acts)()
+
+
+def _denial(random: Random) -> DenyPods:
+    return DenyPods(random.choice(list(Denial)), random.choice((3.0, 60.0, 400.0)))

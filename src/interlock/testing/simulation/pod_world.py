@@ -16,7 +16,7 @@ from interlock.resources.tasks import TaskOrder
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from interlock.testing.simulation.cluster import Cluster, is_ours
-from interlock.testing.simulation.faults import FaultRates
+from interlock.testing.simulation.faults import CALM, FaultRates
 from interlock.testing.simulation.faulty_objects import (
     FaultyObjects,
     FaultyRecords,
@@ -38,9 +38,13 @@ from interlock.testing.simulation.pod_promises import POD_PROMISES
 from interlock.testing.simulation.pod_script import in_pods, spoiled
 from interlock.testing.simulation.promises import PROMISES
 from interlock.testing.simulation.script import (
+    PLANES,
     Act,
     CrashNode,
+    CreateJob,
     DeletePod,
+    DenyPods,
+    KillJob,
     LoseMachine,
     LoseNode,
     RemoveNode,
@@ -61,7 +65,9 @@ class PodPlane(Plane):
 
     def start(self) -> None:
         """Begin, inside the process."""
-        self._sight = Sight(self._pods, self._jobs, self._nodes, self.clock, self.luck)
+        self._sight = Sight(
+            self._pods, self._jobs, self._nodes, self.clock, self.luck, part=self._world.part
+        )
         self._seeing = self._world.loop.create_task(self._sight.run())
         super().start()
 
@@ -109,6 +115,15 @@ class PodWorld(World):
         self.script = in_pods(self.script, luck)
         if script is None:
             self.script = spoiled(self.script, luck)
+        if self._is_calm():
+            # One portion is under way, and another may begin before the news is there.
+            self.truth.made_after_stop = 2 * self.launches_at_once * (PLANES if self.rivals else 1)
+
+    def _is_calm(self) -> bool:
+        """Whether everybody hears of everything at once; requests may take long all the same."""
+        acts = (CreateJob, KillJob)
+        is_quiet = self.rates == CALM and not self.lateness.late and not self.lateness.cut
+        return is_quiet and all(isinstance(step.act, acts) for step in self.script)
 
     def committed(self, change: Change) -> None:
         """A write was committed; what a Job owned is collected some time after it."""
@@ -174,6 +189,8 @@ class PodWorld(World):
                 self.cluster.remove_node(node)
             case DeletePod(job, force, strip):
                 self.cluster.delete_pod(job, force=force, strip=strip)
+            case DenyPods(how, seconds):
+                self.cluster.deny(how, seconds)
             case LoseMachine(seconds):
                 self.cluster.set_reachable(False)
                 self._later(seconds, self.cluster.set_reachable, True)

@@ -6,7 +6,14 @@ from msgspec import json
 
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.codec import encode
-from interlock.resources.job import JOB_FINALIZER, RELEASE_ANNOTATION, Completion, Job, WhenTaken
+from interlock.resources.job import (
+    JOB_FINALIZER,
+    RELEASE_ANNOTATION,
+    Completion,
+    Job,
+    WhenTaken,
+    released_attempts,
+)
 from interlock.resources.lock import Holder, Lock
 from interlock.resources.tasks import (
     KEPT_ENDED,
@@ -138,6 +145,8 @@ class NeverTwice(Promise):
             return
         if before is not None and before.status.admission.phase is AdmissionPhase.ADMITTED:
             return
+        if self.truth.writer == "user":
+            return  # Forged: it lets nobody in, and what starts all the same is seen to start.
         name, admission = after.metadata.name, after.status.admission
         tokens = {grant.key: grant.token for grant in admission.grants}
         for request in after.spec.locks:
@@ -228,7 +237,8 @@ class TrueEnds(Promise):
         id = TaskId(job.metadata.uid, task.index, task.attempt)
         name = job.metadata.name
         if task.result is TaskResult.WRITTEN_OFF:
-            if RELEASE_ANNOTATION not in job.metadata.annotations:
+            spoken_of = f"{task.index}-{task.attempt}" in released_attempts(job)
+            if RELEASE_ANNOTATION not in job.metadata.annotations or not spoken_of:
                 raise self.broken(f"{task.name} is written off, and nobody said so", name)
             return
         if id in self.truth.lives and id not in self.truth.written_off:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 
 from msgspec.structs import replace
 
 from interlock.resources.calendar import Calendar, CalendarDay, CalendarSpec
-from interlock.resources.controlled_job import ControlledJob, Override, OverrideAction
-from interlock.resources.errors import ConflictError, NotFoundError
+from interlock.resources.controlled_job import (
+    ControlledJob,
+    Override,
+    OverrideAction,
+    RestartStrategy,
+    SpecChangePolicy,
+)
+from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import API_VERSION, Key, Metadata, OwnerReference, Resource
@@ -33,10 +39,14 @@ from interlock.testing.simulation.script import (
     ApplyCalendar,
     ApplyConfig,
     ApplyControlled,
+    ChangeTemplate,
     DeleteOneOf,
+    PauseByHand,
+    PutOffByHand,
     RemoveObject,
     RunByHand,
     StopByHand,
+    SuspendJob,
     SuspendSchedule,
 )
 
@@ -52,6 +62,9 @@ class SchedulePeople(People):
                 await self._apply(JobConfig(metadata=_named(name), spec=spec))
             case ApplyControlled(name, controlled):
                 await self._apply(ControlledJob(metadata=_named(name), spec=controlled))
+            case ChangeTemplate(name, title):
+                key = Key("ControlledJob", NAMESPACE, name)
+                await self._change(key, lambda it: _with_template(it, title))
             case ApplyCalendar(name, days):
                 listed = CalendarSpec(days=tuple(CalendarDay(day=day) for day in days))
                 await self._apply(Calendar(metadata=_named(name), spec=listed))
@@ -65,6 +78,10 @@ class SchedulePeople(People):
                 await self._run(Key(kind, NAMESPACE, name))
             case StopByHand(name):
                 await self._stop(name)
+            case PauseByHand(name):
+                await self._pause(Key("ControlledJob", NAMESPACE, name))
+            case PutOffByHand(name, after):
+                await self._put_off(Key("ControlledJob", NAMESPACE, name), after)
             case DeleteOneOf(kind, name, luck):
                 await self._delete_one(Key(kind, NAMESPACE, name), luck)
             case _:
@@ -137,6 +154,18 @@ class SchedulePeople(People):
                     job.metadata.name, lambda it: _stopped(self._killed(it, 0.0, True))
                 )
 
+    async def _pause(self, key: Key) -> None:
+        for job in self._jobs_of(await self._store.get(key)):
+            if not has_ended(job) and not job.is_going:
+                await self._do(SuspendJob(job.metadata.name, True))
+
+    async def _put_off(self, key: Key, after: float | None) -> None:
+        kill_at = None if after is None else self._now() + timedelta(seconds=after)
+        for job in self._jobs_of(await self._store.get(key)):
+            if not has_ended(job) and not job.is_going:
+                with suppress(InvalidError):
+                    await self._edit(job.metadata.name, lambda it: _stopping_at(it, kill_at))
+
     async def _delete_one(self, key: Key, luck: float) -> None:
         jobs = self._jobs_of(await self._store.get(key))
         if jobs:
@@ -164,6 +193,14 @@ def _with_spec_of(held: Resource, made: Resource) -> Resource:
         case Calendar(), Calendar():
             return replace(held, spec=made.spec)
     raise AssertionError(f"{held.key} is not {made.key}")
+
+
+def _with_template(held: Resource, title: str) -> Resource:
+    assert isinstance(held, ControlledJob)
+    template = held.spec.job_template
+    changed = replace(template, spec=replace(template.spec, title=title))
+    follow = RestartStrategy(spec_change_policy=SpecChangePolicy.RECREATE)
+    return replace(held, spec=replace(held.spec, job_template=changed, restart_strategy=follow))
 
 
 def _suspended(held: Resource, suspend: bool) -> Resource:
@@ -246,6 +283,10 @@ def _owned(
         finalizers=(JOB_FINALIZER,),
     )
     return Job(metadata=metadata, spec=spec)
+
+
+def _stopping_at(job: Job, kill_at: datetime | None) -> Job:
+    return replace(job, spec=replace(job.spec, kill_at=kill_at))
 
 
 def _stopped(job: Job) -> Job:

@@ -24,6 +24,7 @@ from interlock.resources.job_config import JobConfig, JobConfigSpec, Skip
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import (
     SCHEDULED_AT_ANNOTATION,
+    STOPPED_BECAUSE_ANNOTATION,
     SUSPEND_REASON_ANNOTATION,
     Books,
     is_manual,
@@ -115,8 +116,8 @@ class OneAtATime(Promise):
                 raise self.broken(f"{names[0]} starts while {names[1]} runs", *names)
 
 
-class PeopleAreHeeded(Promise):
-    """What a person stopped for a window is not started again in that window."""
+class PeopleAreHeeded(SchedulePromise):
+    """What a person stopped or suspended stays so, and no other is started in its window."""
 
     def __init__(self, truth: Truth) -> None:
         super().__init__(truth)
@@ -124,16 +125,36 @@ class PeopleAreHeeded(Promise):
         self._stopped: dict[tuple[str, str], Job] = {}
 
     def wrote(self, change: Change) -> None:
-        """Remember the person's word."""
+        """Remember the person's word, and see that nobody else takes it back."""
         before, after = change.before, change.event.resource
-        if not isinstance(after, Job) or not isinstance(before, Job) or is_manual(after):
+        if not isinstance(after, Job) or not isinstance(before, Job):
             return
-        owner, note = owner_of(after), SUSPEND_REASON_ANNOTATION
-        if owner is None or note in before.metadata.annotations:
+        if before.spec.suspend and not after.spec.suspend and self.truth.writer != "user":
+            name = after.metadata.name
+            raise self.broken(f"{name} was suspended by a person, and is let go", name)
+        now = self.truth.moment
+        is_taken_back = _is_due(before, now) and not _is_due(after, now)
+        if is_taken_back and self.truth.writer == "user" and not has_ended(before):
+            name = after.metadata.name
+            raise self.broken(f"{name} was to stop, and that is taken back", name)
+        owner = owner_of(after)
+        if owner is None or is_manual(after):
             return
-        if note in after.metadata.annotations:
-            at = after.metadata.annotations.get(SCHEDULED_AT_ANNOTATION, "")
-            self._stopped[(owner, at)] = after
+        of = (owner, after.metadata.annotations.get(SCHEDULED_AT_ANNOTATION, ""))
+        if _is_stopped_by_hand(after) and not _is_stopped_by_hand(before):
+            if after.spec.suspend and _is_leaving(before):
+                # It was to go before it was suspended, and another may have its place.
+                return
+            self._stopped[of] = after
+        elif before.spec.suspend and not _is_stopped_by_hand(after):
+            self._stopped.pop(of, None)
+
+    def calm(self, now: datetime) -> None:
+        """What was to stop has stopped, whoever was there when it was due."""
+        for job in self.truth.jobs.values():
+            if not has_ended(job) and _is_due(job, now - PROMPT):
+                name = job.metadata.name
+                raise self.broken(f"{name} was to stop at {job.spec.kill_at}, and goes on", name)
 
     def starts(self, life: Life) -> None:
         """Nothing of that window starts unless a person had a hand in it."""
@@ -150,6 +171,18 @@ class PeopleAreHeeded(Promise):
             return
         name = job.metadata.name
         raise self.broken(f"{name} starts although a person stopped {stopped.metadata.name}", name)
+
+
+def _is_due(job: Job, now: datetime) -> bool:
+    return job.spec.kill_at is not None and job.spec.kill_at <= now
+
+
+def _is_stopped_by_hand(job: Job) -> bool:
+    return job.spec.suspend or SUSPEND_REASON_ANNOTATION in job.metadata.annotations
+
+
+def _is_leaving(job: Job) -> bool:
+    return has_ended(job) or job.is_going or STOPPED_BECAUSE_ANNOTATION in job.metadata.annotations
 
 
 def _is_controlled(job: Job) -> bool:
@@ -479,10 +512,10 @@ def _trouble(resource: Resource) -> str:
 
 #: Every promise that is checked where there are schedules.
 SCHEDULE_PROMISES: tuple[type[Promise], ...] = (
+    PeopleAreHeeded,
     *(NeverLostButBySchedule if each is NeverLost else each for each in PROMISES),
     OncePerDueTime,
     OneAtATime,
-    PeopleAreHeeded,
     EveryDueTimeAccounted,
     WindowsKept,
     SchedulesSettle,

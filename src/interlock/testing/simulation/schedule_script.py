@@ -6,9 +6,11 @@ schedules are dense, so that a few minutes hold many due times and several windo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
+
+from msgspec.structs import replace
 
 from interlock.resources.controlled_job import (
     ControlledJobSpec,
@@ -36,11 +38,14 @@ from interlock.testing.simulation.script import (
     ApplyCalendar,
     ApplyConfig,
     ApplyControlled,
+    ChangeTemplate,
     CrashPlane,
     DeleteOneOf,
     JumpClock,
     Outage,
+    PauseByHand,
     PausePlane,
+    PutOffByHand,
     RemoveObject,
     RunByHand,
     StallStore,
@@ -98,6 +103,8 @@ def write_schedule_script(random: Random, zone: str, epoch: datetime) -> tuple[S
         Step(random.uniform(1.0, length), _trouble(random))
         for _ in range(random.choice((0, 0, 2, 6)))
     ]
+    if orders := random.choice((_ordering, _regretting, None)):
+        steps += orders(taste, "at-work")
     return tuple(sorted(steps, key=lambda step: step.at))
 
 
@@ -108,7 +115,7 @@ class _Taste:
         self.random = random
         self.zone = zone
         self._epoch = epoch
-        self._length = length
+        self.length = length
         self.calendars = random.random() < 0.3
         self._on_gap = random.choice(tuple(OnGap))
         self._on_repeat = random.choice(tuple(OnRepeat))
@@ -161,11 +168,21 @@ class _Taste:
             drain_limit=_length(60),
         )
 
+    def at_work(self) -> ControlledJobSpec:
+        """A ControlledJob that is open all day, and has something to do all the time."""
+        return replace(
+            self.controlled(),
+            job_template=self._template(100_000.0, "engine", least=100_000.0),
+            windows=(WindowSpec(begin="00:00", end="24:00"),),
+            events=(),
+            start_by=None,
+        )
+
     def _hours(self) -> tuple[tuple[WindowSpec, ...], tuple[EventSpec, ...]]:
         random = self.random
         if random.random() < 0.5:
             # Some last until after the last trouble, when windows are looked at most closely.
-            longer = random.choice((0.0, 2.0 * self._length, 10_000.0))
+            longer = random.choice((0.0, 2.0 * self.length, 10_000.0))
             begin, end = sorted(self._moment() for _ in range(2))
             exclude = ("days",) if self.calendars and random.random() < 0.5 else ()
             end += timedelta(seconds=longer)
@@ -181,9 +198,9 @@ class _Taste:
         day = self._epoch.date() + timedelta(days=self.random.choice((0, 1, 40)))
         return ApplyCalendar("days", (day.isoformat(),))
 
-    def _template(self, seconds: float, word: str) -> JobTemplate:
+    def _template(self, seconds: float, word: str, least: float = 0.0) -> JobTemplate:
         random = self.random
-        words = ["work", f"{random.choice((0.0, seconds)):.3f}", "exits=0"]
+        words = ["work", f"{random.choice((least, seconds)):.3f}", "exits=0"]
         if random.random() < (0.5 if word == "engine" else 0.15):
             words.append(random.choice(("deaf", "slow=8.0")))
         return JobTemplate(
@@ -196,7 +213,7 @@ class _Taste:
         )
 
     def _moment(self) -> datetime:
-        seconds = round(self.random.uniform(0, self._length))
+        seconds = round(self.random.uniform(0, self.length))
         return self._epoch + timedelta(seconds=seconds)
 
     def _wall(self, moment: datetime) -> str:
@@ -225,6 +242,30 @@ def _meddling(taste: _Taste, kind: str, name: str) -> Act:
     if taste.calendars:
         acts += [taste.calendar, lambda: RemoveObject("Calendar", "days")]
     return random.choice(acts)()
+
+
+def _ordering(taste: _Taste, name: str) -> Iterator[Step]:
+    """People stop, pause and hold what runs, and give reasons to make a new Job of it."""
+    random = taste.random
+    at = random.uniform(90.0, taste.length)
+    pause, stop = PauseByHand(name), StopByHand(name)
+    hold = AddOverride(name, OverrideAction.HOLD, 0.0, 20.0)
+    change = ChangeTemplate(name, f"after {at:.0f} s")
+    yield Step(at - 60.0, ApplyControlled(name, taste.at_work()))
+    yield Step(at, random.choice((pause, pause, stop, change)))
+    for act in (change, hold):
+        at += random.choice((0.5, 10.0, 40.0))
+        yield Step(at, act)
+
+
+def _regretting(taste: _Taste, name: str) -> Iterator[Step]:
+    """A stop falls due while nobody is there; then a person would take it back."""
+    random = taste.random
+    at = random.uniform(90.0, taste.length)
+    yield Step(at - 60.0, ApplyControlled(name, taste.at_work()))
+    yield Step(at, Outage(random.choice((60.0, 200.0))))
+    yield Step(at + 1.0, StopByHand(name))
+    yield Step(at + random.choice((5.0, 30.0)), PutOffByHand(name, random.choice((None, 3600.0))))
 
 
 def _override(random: Random, name: str) -> AddOverride:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from enum import StrEnum
 from random import Random
 
 from msgspec import Struct
@@ -89,6 +90,16 @@ class Poke(Struct, frozen=True, tag=True):
     how: int
 
 
+class ForgeStatus(Struct, frozen=True, tag=True):
+    """A stranger who may write statuses says of a new Job that it was let in.
+
+    With the tokens of those who hold its locks, if anybody does: no others look as true.
+    """
+
+    name: str
+    spec: JobSpec
+
+
 class CrashPlane(Struct, frozen=True, tag=True):
     """A control plane is killed."""
 
@@ -129,6 +140,14 @@ class StallStore(Struct, frozen=True, tag=True):
     seconds: float
 
 
+class BackUpStore(Struct, frozen=True, tag=True):
+    """A person makes a backup."""
+
+
+class PutBackStore(Struct, frozen=True, tag=True):
+    """A person stops all control planes and restores the newest backup; tasks go on meanwhile."""
+
+
 class LoseNode(Struct, frozen=True, tag=True):
     """A node of a cluster is cut off for a while; its containers go on."""
 
@@ -158,6 +177,26 @@ class DeletePod(Struct, frozen=True, tag=True):
     strip: bool = False
 
 
+class Denial(StrEnum):
+    """Why an API server refuses what is right in itself."""
+
+    #: There is no room in the namespace for another pod.
+    QUOTA = "quota"
+    #: The control planes may not create pods.
+    NO_CREATE = "no create"
+    #: They may not delete any.
+    NO_DELETE = "no delete"
+    #: Somebody whom the server asks about new pods does not answer.
+    DEAD_WEBHOOK = "dead webhook"
+
+
+class DenyPods(Struct, frozen=True, tag=True):
+    """The API server of a cluster refuses some orders for a while."""
+
+    how: Denial
+    seconds: float
+
+
 class ApplyConfig(Struct, frozen=True, tag=True):
     """A person applies a JobConfig: makes it, or changes all of it."""
 
@@ -170,6 +209,13 @@ class ApplyControlled(Struct, frozen=True, tag=True):
 
     name: str
     spec: ControlledJobSpec
+
+
+class ChangeTemplate(Struct, frozen=True, tag=True):
+    """A person changes the template of a ControlledJob alone, and has its Job follow."""
+
+    name: str
+    title: str
 
 
 class ApplyCalendar(Struct, frozen=True, tag=True):
@@ -207,6 +253,19 @@ class StopByHand(Struct, frozen=True, tag=True):
     name: str
 
 
+class PauseByHand(Struct, frozen=True, tag=True):
+    """A person suspends the Jobs of a ControlledJob, without a word of why."""
+
+    name: str
+
+
+class PutOffByHand(Struct, frozen=True, tag=True):
+    """A person puts off the stops of the Jobs of a ControlledJob, or takes them back."""
+
+    name: str
+    after: float | None
+
+
 class DeleteOneOf(Struct, frozen=True, tag=True):
     """A person deletes a Job of a JobConfig or a ControlledJob: the first by luck."""
 
@@ -239,6 +298,7 @@ Act = (
     | RaiseLimits
     | ReleaseJob
     | Poke
+    | ForgeStatus
     | CrashPlane
     | PausePlane
     | JumpClock
@@ -246,17 +306,23 @@ Act = (
     | LoseKeeper
     | LoseMachine
     | StallStore
+    | BackUpStore
+    | PutBackStore
     | LoseNode
     | CrashNode
     | RemoveNode
     | DeletePod
+    | DenyPods
     | ApplyConfig
     | ApplyControlled
+    | ChangeTemplate
     | ApplyCalendar
     | RemoveObject
     | SuspendSchedule
     | RunByHand
     | StopByHand
+    | PauseByHand
+    | PutOffByHand
     | DeleteOneOf
     | AddOverride
     | Outage
@@ -292,6 +358,21 @@ def write_script(random: Random) -> tuple[Step, ...]:
         act = Poke(f"bad-{number}", random.randrange(POKES))
         steps.append(Step(random.uniform(0.0, length), act))
     return tuple(sorted(steps, key=lambda step: step.at))
+
+
+def with_strangers(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with what strangers do in some worlds, drawn apart so that the rest stays."""
+    forged = [
+        Step(random.uniform(0.0, script[-1].at), forgery(random.choice(LOCK_KEYS)))
+        for _ in range(random.choice((0, 0, 1)))
+    ]
+    return tuple(sorted((*script, *forged), key=lambda step: step.at))
+
+
+def forgery(key: str) -> ForgeStatus:
+    """A stranger's Job that needs one lock."""
+    work = ProcessSpec(command=("work", "60"))
+    return ForgeStatus("forged", JobSpec(process=work, locks=(LockRequest(key=key),)))
 
 
 class _Taste:

@@ -5,7 +5,8 @@ Control planes only have caches and reports. The promises are judged by this.
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -18,7 +19,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended
-from interlock.store.contract import EventType
+from interlock.store.contract import Event, EventType
 from interlock.store.watching import Change
 from interlock.testing.simulation.loop import SimLoop
 from interlock.testing.simulation.machine import Life
@@ -42,8 +43,9 @@ class Term(Struct, frozen=True):
 class Truth:
     """Everything that the promises are about."""
 
-    def __init__(self, loop: SimLoop) -> None:
+    def __init__(self, loop: SimLoop, epoch: datetime) -> None:
         self._loop = loop
+        self._epoch = epoch
         self.jobs: dict[Key, Job] = {}
         self.by_uid: dict[str, Job] = {}
         self.gone: dict[str, None] = {}
@@ -73,6 +75,9 @@ class Truth:
         self.writer = ""
         #: How long a view of the line may be out of date in this world.
         self.patience = 5.0
+        #: How many pods may still be made for a Job that was told to stop; None where news may be
+        #: late, and nobody can say.
+        self.made_after_stop: int | None = None
         #: Writes and launches so far, renewals of the lease not counted.
         self.activity = 0
 
@@ -80,6 +85,11 @@ class Truth:
     def now(self) -> float:
         """Seconds since the world began."""
         return self._loop.time()
+
+    @property
+    def moment(self) -> datetime:
+        """What a clock shows that goes right."""
+        return self._epoch + timedelta(microseconds=self._loop.now_us)
 
     def take(self, change: Change) -> None:
         """Take over a committed change."""
@@ -115,11 +125,22 @@ class Truth:
             self.revised[uid] = None
         if was is None or _standing(was) != _standing(job):
             self.stands_since[uid] = self.now
-        if job.status.admission.phase is AdmissionPhase.ADMITTED and uid not in self.terms:
+        if _is_admitted(job) and (was is None or not _is_admitted(was)):
             self.terms[uid] = _terms(job)
         for task in job.status.execution.ended:
             if task.result is TaskResult.WRITTEN_OFF:
                 self.written_off[TaskId(uid, task.index, task.attempt)] = None
+
+    def put_back(self, kept: Sequence[Resource]) -> None:
+        """The store holds this and nothing else from here on; what really runs goes on."""
+        self.gone.update(dict.fromkeys(self.by_uid))
+        self.jobs.clear()
+        self.locks.clear()
+        self.stands_since.clear()
+        for resource in kept:
+            self.gone.pop(resource.metadata.uid, None)
+            event = Event(EventType.ADDED, resource, resource.version)
+            self.take(Change(resource.key, None, event, resource.version))
 
     def alive(self, uid: str) -> list[Life]:
         """The processes of a Job that really run, but for those a person answers for."""
@@ -132,6 +153,10 @@ class Truth:
     def is_over(self, uid: str) -> bool:
         """Whether a Job is proven to do nothing any more."""
         return uid in self.gone or uid not in self.by_uid or has_ended(self.by_uid[uid])
+
+
+def _is_admitted(job: Job) -> bool:
+    return job.status.admission.phase is AdmissionPhase.ADMITTED
 
 
 def _standing(job: Job) -> tuple[object, ...]:

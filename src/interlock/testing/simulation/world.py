@@ -11,6 +11,7 @@ from msgspec import Struct
 from interlock.control.gate import Gate
 from interlock.control.lease import Election, LeaseTimes
 from interlock.control.runtime import Runtime
+from interlock.execution.restoring import Restorable
 from interlock.plane import ControlPlane
 from interlock.resources.modes import Mode
 from interlock.store.contract import Now
@@ -46,6 +47,7 @@ from interlock.testing.simulation.script import (
     RebootMachine,
     StallStore,
     Step,
+    with_strangers,
     write_script,
 )
 from interlock.testing.simulation.truth import Truth
@@ -119,8 +121,10 @@ class Plane:
             election=election,
             most_tasks=world.most_tasks,
             launches_at_once=world.launches_at_once,
+            part=world.part,
             collects=world.mode is Mode.EMBEDDED,
             mode=world.mode,
+            restored=world.restored,
         )
         self.plane.start()
 
@@ -164,6 +168,8 @@ class World:
     mode = Mode.EMBEDDED
     #: When it begins.
     epoch = T0
+    #: Whether its store was put back to an earlier state, where that can be.
+    restored: Restorable | None = None
 
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
@@ -171,20 +177,22 @@ class World:
         self.seed = seed
         drawn = Random(f"{seed}:script")
         self.rates = draw_rates(drawn)
-        self.script = write_script(drawn)
+        self.script = with_strangers(write_script(drawn), Random(f"{seed}:strangers"))
         self.most_tasks = drawn.choice((2, 1000, 1000))
-        self.launches_at_once = Random(f"{seed}:launches").choice((1, 2, 1000))
+        sizes = Random(f"{seed}:sizes")
+        self.launches_at_once = sizes.choice((1, 2, 1000))
+        self.part = sizes.choice((1, 3, 500))
         if rates is not None:
             self.rates = rates
         if script is not None:
             self.script = script
         self.loop = SimLoop(Random(f"{seed}:loop"))
         self.history = History(self.loop)
-        self.truth = Truth(self.loop)
+        self.truth = Truth(self.loop, self.epoch)
         self.truth.patience = _patience(self.rates, self.script)
         self.weather = Weather(self.rates)
         self.store_process = self.loop.start_process("store")
-        self.store = WatchedStore(self._now, SeededIdentities(Random(f"{seed}:uids")), self)
+        self.store = self._store(self._now, SeededIdentities(Random(f"{seed}:uids")), self)
         self.journal = MemoryJournal(1)
         self._lay_ground()
         self.ahead = [timedelta()] * PLANES
@@ -245,6 +253,10 @@ class World:
         self.loop.call_later(delay, self._restart, number, context=context)
 
     # The beginning
+
+    def _store(self, now: Now, identities: SeededIdentities, world: World) -> WatchedStore:
+        """The store that everybody shares."""
+        return WatchedStore(now, identities, world)
 
     def _now(self) -> datetime:
         return self.epoch + timedelta(microseconds=self.loop.now_us)
@@ -348,6 +360,7 @@ class World:
             self.loop.run_until(self.loop.time() + LONGEST_JUMP_S)
             self._wait_until_quiet()
             self.judge.settled()
+        self._check_planes()
         self._check_ground()
 
     def _end_trouble(self) -> None:
@@ -376,6 +389,13 @@ class World:
     def _calls(self) -> int:
         """How often it was asked to do something."""
         return self.machine.calls
+
+    def _check_planes(self) -> None:
+        """Nothing is held of terms that are over: only the present one listens to the clock."""
+        for plane in self.planes:
+            if len(plane.clock.jumps) > 1:
+                told = f"{len(plane.clock.jumps)} terms of {plane.name} listen to its clock"
+                raise BrokenPromiseError("TermsLeaveNothing", told)
 
     def _check_ground(self) -> None:
         """Nothing is left that nobody will ask for."""

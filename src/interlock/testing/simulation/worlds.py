@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
+from interlock.testing.simulation.restore_world import RestoreWorld
 from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from interlock.testing.simulation.world import RivalWorld, World
 
@@ -12,6 +13,7 @@ WORLDS: dict[str, type[World]] = {
     for world in (
         World,
         RivalWorld,
+        RestoreWorld,
         PodWorld,
         RivalPodWorld,
         ScheduleWorld,

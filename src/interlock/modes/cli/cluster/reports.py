@@ -56,7 +56,7 @@ class ClusterReports:
     def _view(self, namespace: str, name: str) -> WhyView:
         """The Job, and the lines it stands in; the others are listed only when they matter."""
         job = read_job(self._api, namespace, name)
-        if has_ended(job) or not job.spec.locks:
+        if has_ended(job) or not (job.spec.locks or job.status.admission.grants):
             return WhyView(job=job)
         snapshot = read_snapshot(self._api, namespace)
         found: Job = snapshot.jobs.get(Key("Job", namespace, name)) or job

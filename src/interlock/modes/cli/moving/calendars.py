@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.modes.cli.errors import AnswerError
 from interlock.modes.cli.kinds import CALENDARS
 from interlock.modes.cli.moving import marks
-from interlock.modes.cli.moving.judging import MOVED, WOULD_MOVE, Verdict
+from interlock.modes.cli.moving.judging import MOVED, THERE_ALREADY, WOULD_MOVE, Verdict
 from interlock.modes.cli.moving.settling import REFUSALS, Bearings, Say, refusal, taken
 from interlock.modes.cli.moving.sides import Thing
 
@@ -31,7 +31,7 @@ class CalendarMover:
             is_same = there["spec"] == calendar["spec"]
             is_copy = marks.annotation(there, marks.MOVED_FROM) == calendar["metadata"]["uid"]
             if is_same or is_copy:
-                self._say(calendar, MOVED, "the cluster has it")
+                self._say(calendar, THERE_ALREADY, "")
             else:
                 self._refuse(calendar, taken(calendar))
             return

@@ -16,6 +16,8 @@ MOVED_KINDS = (CALENDARS, *SCHEDULE_KINDS, JOBS)
 
 MOVED = "moved"
 WOULD_MOVE = "would move"
+#: An earlier move has done all that there is to do.
+THERE_ALREADY = "there already"
 #: In the cluster, and suspended there for a reason that the source has.
 HELD_BACK = "held back"
 #: It started, or is over: it stays where it is.

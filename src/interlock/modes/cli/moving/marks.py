@@ -7,17 +7,19 @@ from typing import Any
 
 from interlock.modes.cli.merging import LAST_APPLIED
 from interlock.modes.cli.pods import pod_of
+from interlock.resources.schedule import (
+    MOVE_ANNOTATION,
+    MOVED_FROM_ANNOTATION,
+    MOVED_TO_ANNOTATION,
+    MOVING_LABEL,
+)
 
 Job = dict[str, Any]
 
-#: On the source: the context it goes to, for people.
-MOVED_TO = "interlock.dev/moved-to"
-#: On the source and on the copy: which cluster, and how the Job was suspended before.
-MOVE = "interlock.dev/move"
-#: On the copy, for good: the uid of its source.
-MOVED_FROM = "interlock.dev/moved-from"
-#: A label of the copy while it is being moved: which server it comes from.
-MOVING = "interlock.dev/moving"
+MOVED_TO = MOVED_TO_ANNOTATION
+MOVE = MOVE_ANNOTATION
+MOVED_FROM = MOVED_FROM_ANNOTATION
+MOVING = MOVING_LABEL
 
 
 def created(job: Job) -> tuple[int, str]:

@@ -15,6 +15,7 @@ from interlock.modes.cli.moving.judging import (
     LEFT,
     MOVED,
     SCHEDULE_KINDS,
+    THERE_ALREADY,
     WOULD_MOVE,
     Verdict,
     calendars_of,
@@ -85,7 +86,7 @@ class ScheduleMover:
             for thing in self._source.all(kind, self._to.namespace):
                 if marks.is_finished(thing, self._to.cluster):
                     # A copy that is still marked is let go; else there is nothing more to do.
-                    self._say(thing, MOVED, "it stays at the source, suspended")
+                    self._say(thing, THERE_ALREADY, "it stays at the source, suspended")
                     continue
                 verdict = self._judge(thing)
                 if verdict is None:

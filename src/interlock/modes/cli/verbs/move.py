@@ -28,6 +28,7 @@ from interlock.modes.cli.moving.judging import (
     LEFT,
     MOVED,
     NOT_MOVABLE,
+    THERE_ALREADY,
     WOULD_MOVE,
 )
 from interlock.modes.cli.moving.mover import Mover
@@ -35,7 +36,7 @@ from interlock.modes.cli.moving.sides import Side
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.target import Target, find_target
 
-_OUTCOMES = (MOVED, WOULD_MOVE, HELD_BACK, LEFT, NOT_MOVABLE, CONFLICT)
+_OUTCOMES = (MOVED, WOULD_MOVE, THERE_ALREADY, HELD_BACK, LEFT, NOT_MOVABLE, CONFLICT)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

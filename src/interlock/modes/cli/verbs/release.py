@@ -12,10 +12,11 @@ import argparse
 from interlock.modes.cli.errors import CONFLICT, NOT_FOUND, CommandError, did_you_mean
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.kinds import JOBS, job_name
-from interlock.modes.cli.outcomes import has_ended, phase_of
+from interlock.modes.cli.outcomes import execution_of, has_ended, phase_of
 from interlock.modes.cli.session import Session
 
 RELEASE = "interlock.dev/release"
+RELEASED_ATTEMPTS = "interlock.dev/released-attempts"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,13 @@ def run(session: Session, args: argparse.Namespace) -> int:
             code=CONFLICT,
         )
     version = job["metadata"]["resourceVersion"]
-    change = {"metadata": {"resourceVersion": version, "annotations": {RELEASE: args.reason}}}
+    # The word is about what is unknown now, and is not taken for anything that comes later.
+    unknown = [
+        task for task in execution_of(job).get("active") or [] if task.get("state") == "Unknown"
+    ]
+    attempts = ",".join(f"{task['index']}-{task['attempt']}" for task in unknown)
+    word = {RELEASE: args.reason, RELEASED_ATTEMPTS: attempts}
+    change = {"metadata": {"resourceVersion": version, "annotations": word}}
     job = session.api.patch(JOBS, session.namespace, name, change)
     if args.output:
         session.terminal.data(job, "json")

@@ -1,6 +1,8 @@
 """Put a backup into a data directory. The server of that directory must not run.
 
-What is there now is replaced, after the backup was found sound.
+What is there now is replaced, after the backup was found sound. Everything gets a new version, so
+that fencing tokens go on rising. Tasks that still run in the name of that directory, and that the
+backup does not know to be running, are stopped by its next server before anything else starts.
 
 It is for a server of our own. What a cluster stores is put back by restoring its etcd; from a file
 that `backup` wrote there, single Jobs are created anew with `interlock apply`, and then run again.
@@ -30,21 +32,35 @@ def run(session: Session, args: argparse.Namespace) -> int:
             hint="restore its etcd, or create single Jobs of the file with: interlock apply -f",
             code=BAD_INPUT,
         )
+    from interlock.control.clock import SystemClock
     from interlock.modes.embedded import STORE_FILE
+    from interlock.private_files import NotPrivateError, check_directory
     from interlock.resources.errors import InterlockError, UnavailableError
-    from interlock.store.sqlite.file import CorruptFileError, FileInUseError, restore
+    from interlock.runtimes.keeper.journal import newest_term
+    from interlock.runtimes.keeper.wire import JOURNAL_NAME
+    from interlock.store.sqlite.file import CorruptFileError, FileInUseError, ForeignContentError
+    from interlock.store.sqlite.restoring import restore
 
     backup, place = Path(args.file), Path(args.data) / STORE_FILE
+    try:
+        check_directory(args.data)
+    except NotPrivateError as error:
+        raise CommandError(error.message, hint=error.hint, code=BAD_INPUT) from None
+    except OSError as error:
+        raise CommandError(f"{args.data}: {error.strerror}", code=BAD_INPUT) from None
     if place.exists() and not args.force:
         raise CommandError(
             f"{args.data} holds a store already", hint="replace it with --force", code=BAD_INPUT
         )
     try:
-        restore(backup, place)
+        known = newest_term(place.with_name(JOURNAL_NAME))
+        restore(backup, place, now=SystemClock().now(), known=known)
     except FileInUseError as error:
         raise CommandError(
             str(error), hint="stop the server first, then restore", code=CONFLICT
         ) from None
+    except ForeignContentError as error:
+        raise CommandError(f"{error}; nothing was changed", code=BAD_INPUT) from None
     except CorruptFileError:
         raise CommandError(
             f"{backup} is damaged, or is no backup; nothing was changed", code=BAD_INPUT

@@ -1,6 +1,8 @@
 """Start the server: one process, one data directory.
 
-It serves until Ctrl-C or SIGTERM. On an address that others can reach it needs --token-file.
+It serves until Ctrl-C or SIGTERM. It answers the user that it runs as, and root: whose a
+connection is, the kernel says. With --token-file it answers whoever shows a token; on an address
+that other machines can reach it needs one.
 """
 
 from __future__ import annotations
@@ -17,6 +19,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--listen", metavar="HOST:PORT", default=None, help="where to listen (127.0.0.1:8470)")
     add("--tls-cert", metavar="FILE", default=None, help="serve https with this certificate")
     add("--tls-key", metavar="FILE", default=None, help="the key of that certificate")
+    add(
+        "--any-local-user", action="store_true",
+        help="let every user of this machine run commands as this one, without a token",
+    )  # fmt: skip
     add("--examples", action="store_true", help="apply examples/ to a new store")
 
 

@@ -1,0 +1,271 @@
+"""The launcher: a small process (a zygote) that forks each task, so that the keeper waits for none.
+
+The keeper hands over what is to be started, and the end of a pipe. The launcher does nothing with
+it but fork, so nothing can hold it up. The child is the keeper's, wears the mark of its task from
+its first instant, and then looks up all that the definition names: its directory, its user, its
+files of variables, its program. Whatever of that hangs hangs that child alone.
+
+On the pipe the child tells its process id, what it is about to look at, and why it failed. The
+kernel closes the pipe when the program begins: that is how the keeper learns of the start. The
+launcher holds the keeper's lock too: while it can still fork, no other keeper begins to look for
+what runs. It is its own program with few imports, as forking costs by the size of the memory.
+"""
+
+from __future__ import annotations
+
+import _socket
+import ctypes
+import errno
+import gc
+import marshal
+import os
+import resource
+import struct
+
+from interlock.runtimes.keeper.environment import (
+    TASK_VARIABLE,
+    NotStartedError,
+    account_of,
+    find_program,
+    limits_of,
+    make_room,
+    read_env_file,
+    set_limits,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # Loading `typing` would cost every fork more than all the rest of this file.
+    from typing import NoReturn, TypedDict
+
+    class Start(TypedDict):
+        """All that is needed to start one attempt, in types that `marshal` knows."""
+
+        task: str
+        log: str
+        umask: int
+        #: What the server gives to all its tasks.
+        base_env: dict[str, str]
+        working_dir: str
+        command: tuple[str, ...]
+        env: dict[str, str]
+        #: Paths, and whether each may be missing.
+        env_files: tuple[tuple[str, bool], ...]
+        stdin: str | None
+        user: str | None
+        group: str | None
+        cpu_time_s: float | None
+        memory: str | None
+        open_files: int | None
+        nice: int | None
+
+
+#: What goes through the socket itself; a longer order comes in a file without a name.
+MOST_INLINE = 16 << 10
+#: The process id of the child, or the negative number of the error that kept it from being forked.
+HEAD = struct.Struct("<i")
+SERIAL = struct.Struct("<Q")
+_FD = struct.Struct("=i")
+#: What a child tells begins with one of these: what it does, why it failed for good or for now.
+DOES, FAILED, SHORT = b"?", b"!", b"~"
+#: The machine is short of something that may come back.
+_SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE)
+#: The number of the limit, which `resource` does not name.
+_RLIMIT_LOCKS = 10
+_CLONE_PARENT = 0x8000
+_SIGINT, _SIGPIPE, _SIGCHLD, _SIGXFSZ = 2, 13, 17, 25
+#: The number of the system call `clone`, for which there is no function that forks. Machines that
+#: are not here have had the same one since there is a common table.
+_CLONE = {"x86_64": 56, "i686": 120, "armv7l": 120, "ppc64le": 120}.get(os.uname().machine, 220)
+_libc = ctypes.CDLL(None, use_errno=True)
+#: How much is told at most in one word, and of how many files: the pipe must not become full.
+_MOST_TOLD = 3000
+_FILES_TOLD = 10
+
+
+def serve(keeper: int, lock: int) -> None:
+    """Fork whatever comes through the socket, until the keeper is gone."""
+    for number in (_SIGINT, _SIGPIPE, _SIGXFSZ):
+        # Python ignores or catches them; a task starts with every signal as the kernel has it.
+        _libc.signal(number, None)
+    # What is never looked at again need not be copied for every child.
+    gc.freeze()
+    gc.disable()
+    door = _socket.socket(fileno=keeper)
+    while True:
+        data, given = _receive(door)
+        if not data:
+            return
+        _launch(data, given, (keeper, lock))
+        for fd in given:
+            os.close(fd)
+
+
+def _receive(door: _socket.socket) -> tuple[bytes, list[int]]:
+    data, ancillary, _, _ = door.recvmsg(
+        SERIAL.size + MOST_INLINE, _socket.CMSG_SPACE(2 * _FD.size), _socket.MSG_CMSG_CLOEXEC
+    )
+    return data, [fd for _, _, given in ancillary for (fd,) in _FD.iter_unpack(given)]
+
+
+def _launch(data: bytes, given: list[int], inherited: tuple[int, int]) -> None:
+    tell = given[0]
+    (serial,) = SERIAL.unpack_from(data)
+    wear_mark(serial)
+    try:
+        pid = fork_sibling()
+    except OSError as error:
+        os.write(tell, HEAD.pack(-(error.errno or errno.EAGAIN)))
+        pid = -1
+    if pid == 0:
+        become(tell, data[SERIAL.size :], given[1:], inherited)
+    wear_mark(None)
+
+
+def fork_sibling() -> int:
+    """Fork a child of our parent; 0 in the child. Only for a process with a single thread.
+
+    Raises:
+        OSError: There is no room for another process.
+    """
+    pid = int(_libc.syscall(_CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0))
+    if pid < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return pid
+
+
+def wear_mark(serial: int | None) -> None:
+    """Put a mark on this process, which the next child inherits; None takes it off."""
+    _, hard = resource.getrlimit(_RLIMIT_LOCKS)
+    if serial is None or (hard != resource.RLIM_INFINITY and serial > hard):
+        serial = hard
+    resource.setrlimit(_RLIMIT_LOCKS, (serial, hard))
+
+
+def become(tell: int, data: bytes, big: list[int], inherited: tuple[int, int]) -> NoReturn:
+    """Turn this process into the task, or tell why not; it never returns."""
+    name = ""
+    try:
+        for fd in inherited:
+            # Above all the lock: one that hangs here must not keep the next keeper out.
+            os.close(fd)
+        os.write(tell, HEAD.pack(os.getpid()))
+        start: Start = marshal.loads(_whole(big[0]) if big else data)
+        name = start["command"][0] if start["command"] else ""
+        _become(start, tell)
+    except NotStartedError as error:
+        _tell(tell, FAILED + str(error).encode("utf-8", "replace"))
+    except OSError as error:
+        kind = SHORT if error.errno in _SHORTAGES else FAILED
+        _tell(tell, kind + _explain(error, name).encode("utf-8", "replace"))
+    except BaseException as error:
+        _tell(tell, FAILED + f"{name!r} cannot be started: {error}".encode("utf-8", "replace"))
+    finally:
+        os._exit(127)
+
+
+def _become(start: Start, tell: int) -> None:
+    os.setsid()
+    if not start["command"]:
+        raise NotStartedError("the command is empty")
+    output = open_log(start["log"])
+    os.dup2(_stdin(start["stdin"]), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    limits = limits_of(start["cpu_time_s"], start["memory"], start["open_files"])
+    make_room(limits)
+    if start["nice"] is not None:
+        os.nice(start["nice"])
+    _enter(start["working_dir"])
+    _take_account(start, output, tell)
+    os.umask(start["umask"])
+    env = _environment(start, tell)
+    program = find_program(start["command"][0], env, start["working_dir"])
+    set_limits(limits)
+    os.execve(program, start["command"], env)
+
+
+def _take_account(start: Start, output: int, tell: int) -> None:
+    user, group = start["user"], start["group"]
+    if user is None and group is None:
+        return
+    _tell(tell, DOES + f"user {user!r}, group {group!r}".encode("utf-8", "replace"))
+    account = account_of(user, group)
+    if account is None or os.geteuid() != 0:
+        return
+    uid, gid, groups = account
+    # It is its own output: without this, /dev/stdout could not be opened by whoever prints to it.
+    os.fchown(output, uid, -1)
+    try:
+        os.setgroups(groups)
+        os.setgid(gid)
+        os.setuid(uid)
+    except OSError as error:
+        if error.errno in _SHORTAGES:
+            raise
+        told = os.strerror(error.errno or 0)
+        raise NotStartedError(f"user {user!r}, group {group!r}: {told}") from error
+    _tell(tell, DOES)
+
+
+def _environment(start: Start, tell: int) -> dict[str, str]:
+    """The variables of a task: the server's, then its files', then its own."""
+    env = start["base_env"]
+    for number, (file, optional) in enumerate(start["env_files"]):
+        path = os.path.join(start["working_dir"], file)  # noqa: PTH118  pathlib is large.
+        if number < _FILES_TOLD:
+            _tell(tell, DOES + f"envFrom: {path}".encode("utf-8", "replace"))
+        env.update(read_env_file(path, optional=optional))
+    if start["env_files"]:
+        _tell(tell, DOES)
+    env.update(start["env"])
+    env[TASK_VARIABLE] = start["task"]
+    return env
+
+
+def _enter(working_dir: str) -> None:
+    try:
+        os.chdir(working_dir)
+    except OSError as error:
+        told = os.strerror(error.errno or 0)
+        raise NotStartedError(f"workingDir: {working_dir}: {told}") from error
+
+
+def open_log(log: str) -> int:
+    # A link that was planted there leads nowhere.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(log, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        return os.open(log, flags, 0o600)
+
+
+def _stdin(text: str | None) -> int:
+    if text is None:
+        return os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.memfd_create("stdin", os.MFD_CLOEXEC)
+    data = memoryview(text.encode())
+    while data:
+        data = data[os.write(fd, data) :]
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _whole(fd: int) -> bytes:
+    return os.pread(fd, os.fstat(fd).st_size, 0)
+
+
+def _tell(tell: int, what: bytes) -> None:
+    """Each word ends with a zero; together they are less than a pipe takes without waiting."""
+    os.write(tell, what.replace(b"\0", b" ")[:_MOST_TOLD] + b"\0")
+
+
+def _explain(error: OSError, name: str) -> str:
+    if error.errno == errno.E2BIG:
+        return (
+            f"{name}: its arguments and variables are too long: the kernel takes 131071 bytes "
+            "for one, and a quarter of the limit of the stack (mostly 2 MiB) for all"
+        )
+    return f"{name}: {os.strerror(error.errno or 0)}"
