@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.controlled_job import ControlledJob, WindowOutcome
 from interlock.resources.job import JOB_FINALIZER, Job, WhenTaken
 from interlock.resources.schedule import (
     RUN_ID_ANNOTATION,
@@ -203,6 +203,19 @@ def test_l5_a_job_that_a_person_holds_back_is_left_alone_and_not_replaced() -> N
     decision = decide_controlled(a_view(W, job), moment(f"{MON} 12:12"))
 
     assert (made(decision), told_to_stop(decision), moved(decision)) == ([], [], {})
+
+
+def test_a_job_that_a_person_stops_before_it_is_in_the_books_is_not_made_again() -> None:
+    """Whoever made it was killed before it was written down (RivalScheduleWorld, seed 43)."""
+    job = a_run(W, f"{MON} 09:00", 0, "Waiting", user_stop=True, kill_at=moment(f"{MON} 12:00"))
+
+    decision = decide_controlled(a_view(W, job), moment(f"{MON} 12:12"))
+
+    assert (made(decision), removed(decision)) == ([], [])
+    status = status_in(decision)
+    assert status is not None
+    assert status.window is not None
+    assert status.window.outcome is WindowOutcome.STOPPED_BY_USER
 
 
 def test_l5_also_when_the_template_changes() -> None:

@@ -89,8 +89,13 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def is_unwritten(self) -> bool:
-        """Whether it is not in the books and cannot have begun: nothing is lost if it goes."""
-        return not self.in_books and not self.is_admitted and not self.is_over
+        """Whether it is not in the books and cannot have begun: nothing is lost if it goes.
+
+        Once a person has stopped it there is: their word, which is about the window.
+        """
+        if self.in_books or self.is_admitted or self.is_over:
+            return False
+        return self.fate is not Fate.STOPPED_BY_USER
 
     @property
     def ended_at(self) -> datetime | None:
