@@ -268,3 +268,10 @@ def test_no_text_is_too_odd(text: str) -> None:
         import_crontab(draft, text.encode())
     for made in draft.objects:
         read_resource(made)
+
+
+@pytest.mark.parametrize("part", ["#", "# ", "#\t", "# 0 ", "a", "=", "* * * * * a;"])
+def test_a_long_line_takes_no_longer_than_reading_it(part: str) -> None:
+    """What tries every beginning again at every character would not come to its end here."""
+    with suppress(BadSourceError):
+        imported(import_crontab, f"{HEAD}{part * 200_000}\n0 1 * * * work\n")

@@ -8,6 +8,7 @@ line runs soon after a gap that it fell into, and once in an hour that comes twi
 from __future__ import annotations
 
 import re
+import string
 from typing import Any, NamedTuple
 
 from interlock.modes.cli.importing.crontab_times import Times, read_times
@@ -23,7 +24,7 @@ from interlock.resources.timing.zones import find_zone
 _SETTING = re.compile(r"""\s*("[^"]*"|'[^']*'|[^\s="'#]+)\s*=\s*(.*)""", re.DOTALL)
 #: An odd number of backslashes before a % makes it a plain one.
 _PERCENT = re.compile(r"\\%|%")
-_TITLE = re.compile(r"[#\s]*(.*\w.*)")
+_WORD = re.compile(r"\w")
 _LOOKS_LIKE_LINE = re.compile(r"[#\s]*(?:@\w+|(?:[0-9*][-0-9A-Za-z*/,]*\s+){3,}).*")
 #: What a command is given when the file says nothing else.
 _DEFAULTS = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
@@ -75,9 +76,9 @@ def _take(draft: Draft, state: _State, number: int, line: str) -> None:
     if not stripped:
         state.title = ""
     elif stripped.startswith("#"):
-        title = _TITLE.fullmatch(stripped)
-        is_title = title and not _LOOKS_LIKE_LINE.fullmatch(stripped)
-        state.title = title[1].strip()[:200] if title and is_title else ""
+        title = stripped.lstrip("#" + string.whitespace)
+        is_title = _WORD.search(title) and not _LOOKS_LIKE_LINE.fullmatch(stripped)
+        state.title = title[:200].rstrip() if is_title else ""
     elif setting := _SETTING.fullmatch(line):
         _set(draft, state, number, setting[1].strip("\"'"), _value(setting[2]))
     else:
