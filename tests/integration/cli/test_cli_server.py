@@ -224,6 +224,7 @@ def test_no_server_is_said(interlock: Program) -> None:
 def test_backup_and_restore(interlock: Program, server: Server) -> None:
     interlock("run", "--name", "saved", "--wait", "--", "true")
     interlock("backup", "copy.db")
+    assert (interlock.folder / "copy.db").stat().st_mode & 0o777 == 0o600
     interlock("backup", "copy.db", code=2)
     interlock("restore", "copy.db", "--data", str(server.data), "--force", code=5)
     assert "stop the server first" in interlock.errors

@@ -20,6 +20,7 @@ from pathlib import Path
 from interlock.modes.cli.errors import BAD_INPUT, FAILED, CommandError, UnreachableError
 from interlock.modes.cli.flags import add_output
 from interlock.modes.cli.session import Session
+from interlock.private_files import open_private
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,9 +67,10 @@ def _parts(session: Session, args: argparse.Namespace) -> Generator[bytes]:
 
 
 def _write_whole(file: Path, parts: Iterator[bytes]) -> int:
+    """Write the file as a whole, for its owner alone: Jobs may have secrets in them."""
     part_file = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        with part_file.open("wb") as out:
+        with os.fdopen(open_private(part_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as out:
             for part in parts:
                 out.write(part)
             out.flush()
