@@ -331,6 +331,28 @@ def a_stored_job(world: World, name: str, status: dict[str, Any] | None = None) 
         world.cluster.change(f"{world.jobs}/{name}/status", {"status": status})
 
 
+class TestMarks:
+    def test_who_asked_is_what_the_cluster_says(self, world: World) -> None:
+        body = a_job(a_pod(), "signed")
+        body["metadata"]["annotations"] = {"interlock.dev/creator": "somebody-else"}
+
+        made = world.cluster.ask("POST", f"{world.jobs}?{STRICT}", body)
+        held = world.patch("signed", {"spec": {"suspend": True}})
+
+        who = made.body["metadata"]["annotations"]["interlock.dev/creator"]
+        assert who not in ("", "somebody-else")
+        assert held.body["metadata"]["annotations"]["interlock.dev/suspended-by"] == who
+
+    def test_a_release_that_comes_too_early_is_refused(self, world: World) -> None:
+        a_stored_job(world, "early", ADMITTED)
+        marks = {"interlock.dev/release": "gone", "interlock.dev/released-attempts": "0-0"}
+
+        answer = world.patch("early", {"metadata": {"annotations": marks}})
+
+        assert answer.status == 422, answer.body
+        assert "while the Job is Unknown" in answer.body["message"]
+
+
 class TestChanges:
     def test_what_tasks_are_made_of_stays_once_admitted(self, world: World) -> None:
         a_stored_job(world, "admitted", ADMITTED)

@@ -250,6 +250,108 @@ class TestCompletion:
         assert complete(change, CONTROLLERS, T0) == Verdict(), why
 
 
+UNKNOWN_TASK = {
+    "name": "a-0-0",
+    "index": 0,
+    "attempt": 0,
+    "state": "Unknown",
+    "createdAt": "2026-01-05T12:00:00Z",
+}
+UNKNOWN = ADMITTED | {"phase": "Unknown", "execution": {"active": [UNKNOWN_TASK]}}
+
+
+def noted(body: dict[str, Any], **notes: str) -> dict[str, Any]:
+    """The object with annotations of ours."""
+    annotations = {f"interlock.dev/{name.replace('_', '-')}": text for name, text in notes.items()}
+    return body | {"metadata": body["metadata"] | {"annotations": annotations}}
+
+
+class TestMarks:
+    @pytest.mark.parametrize(
+        ("change", "wrong"),
+        [
+            pytest.param(
+                update(a_body(POD, status=ADMITTED), noted(a_body(POD), release="I looked")),
+                ['metadata.annotations["interlock.dev/release"]'],
+                id="a release that comes too early",
+            ),
+            pytest.param(
+                update(a_body(POD, status=UNKNOWN), noted(a_body(POD), release="I looked")),
+                [],
+                id="a release of what is unknown",
+            ),
+            pytest.param(
+                update(a_body(POD), noted(a_body(POD), scheduled_at="2026-01-05T12:00:00Z")),
+                ['metadata.annotations["interlock.dev/scheduled-at"]'],
+                id="a due time of its own",
+            ),
+            pytest.param(
+                creation(noted(a_body(POD), whatever="1")),
+                ['metadata.annotations["interlock.dev/whatever"]'],
+                id="one that nobody knows",
+            ),
+            pytest.param(
+                update(a_body(POD), noted(a_body(POD), whatever="1"), CONTROLLER),
+                [],
+                id="the controller's own",
+            ),
+        ],
+    )
+    def test_a_mark_that_means_nothing_now_is_refused(
+        self, change: Change, wrong: list[str]
+    ) -> None:
+        assert paths(judge(change, CONTROLLERS, T0)) == wrong
+
+    @pytest.mark.parametrize(
+        ("old", "new", "mark"),
+        [
+            pytest.param(None, noted(a_body(POD), creator="root"), "creator", id="creates"),
+            pytest.param(
+                a_body(POD), noted(a_body(DUE), stopped_by="root"), "stopped-by", id="stops"
+            ),
+            pytest.param(
+                a_body(POD), a_body(POD | {"suspend": True}), "suspended-by", id="suspends"
+            ),
+            pytest.param(
+                a_body(POD, status=UNKNOWN),
+                noted(a_body(POD, status=UNKNOWN), release="gone", released_by="root"),
+                "released-by",
+                id="releases",
+            ),
+        ],
+    )
+    def test_who_asks_is_what_the_api_server_has_proven(
+        self, old: dict[str, Any] | None, new: dict[str, Any], mark: str
+    ) -> None:
+        user = UserInfo(username="alice")
+        change = Change(uid="1", operation="", object=new, old_object=old, user_info=user)
+
+        made: Any = json_patch(new, list(complete(change, CONTROLLERS, T0).patch))
+
+        assert made["metadata"]["annotations"][f"interlock.dev/{mark}"] == "alice"
+
+    def test_an_exception_is_in_the_name_of_whoever_makes_it(self) -> None:
+        hold = {"action": "Hold", "from": "2026-01-05T12:00:00Z", "until": "2026-01-06T12:00:00Z"}
+        old = {
+            **a_body({"jobTemplate": {"spec": POD}, "windows": [], "timezone": {"name": "UTC"}}),
+            "kind": "ControlledJob",
+        }
+        new = old | {"spec": old["spec"] | {"overrides": [hold | {"by": "root"}]}}
+
+        made: Any = json_patch(new, list(complete(update(old, new), CONTROLLERS, T0).patch))
+
+        assert made["spec"]["overrides"][0]["by"] == "somebody"
+
+    def test_whoever_leaves_a_mark_out_is_warned_and_it_stays(self) -> None:
+        old = noted(a_body(POD), creator="alice")
+
+        verdict = complete(update(old, a_body(POD)), CONTROLLERS, T0)
+
+        made: Any = json_patch(a_body(POD), list(verdict.patch))
+        assert made["metadata"]["annotations"] == {"interlock.dev/creator": "alice"}
+        assert verdict.warnings == ("the mark interlock.dev/creator stays",)
+
+
 class TestReview:
     PROBLEMS = (Problem("spec.title", "expected one line", "a\nb"), Problem("spec.pod", "no"))
 

@@ -16,8 +16,7 @@ from __future__ import annotations
 from interlock.kube.installation import WEBHOOK_PORT, Installation, Manifest, labelled
 from interlock.kube.rbac import binding, role, rule
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
-from interlock.kube.webhook.judging import JUDGED
-from interlock.resources.job import JOB_FINALIZER
+from interlock.kube.webhook.judging import JUDGED, SIGNED
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import GROUP, VERSION
 
@@ -65,14 +64,7 @@ def _putting_off(install: Installation) -> Manifest:
 
 
 def _completing(install: Installation) -> Manifest:
-    lacks = {
-        "name": "lacks-our-finalizer",
-        "expression": (
-            "!has(object.metadata.finalizers)"
-            f" || !('{JOB_FINALIZER}' in object.metadata.finalizers)"
-        ),
-    }
-    made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install), lacks], ("Job",))
+    made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install)], SIGNED)
     return made | {"reinvocationPolicy": "IfNeeded"}
 
 

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 
 from interlock.kube.webhook.review import Change, Document, Verdict
-from interlock.resources.checks import check_due, check_update
+from interlock.resources.checks import check_due, check_new, check_update
 from interlock.resources.codec import from_builtins
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import KINDS
+from interlock.resources.marks import PREFIX, completed, with_kept_marks
 from interlock.resources.metadata import GROUP, Metadata, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.transitions import has_ended
@@ -32,6 +34,8 @@ UNREADABLE = "this Job cannot be read here, so nobody has proven that its tasks 
 JUDGED = tuple(
     kind.name for kind in KINDS.values() if kind.group == GROUP and not kind.made_by_system
 )
+#: On what it is written who asked for it.
+SIGNED = ("Job", "JobConfig", "ControlledJob")
 _KNOWN = frozenset(Metadata.__struct_encode_fields__)
 
 
@@ -46,35 +50,77 @@ def judge(change: Change, controllers: Set[str], now: datetime) -> Verdict:
         return Verdict()
     if change.old_object is None:
         given = change.object
-        return Verdict(problems=_read(given)[1], kind=_kind(given), name=_name(given))
+        read, problems = _read(given)
+        if read is not None and change.user_info.username not in controllers:
+            problems += check_new(read)
+        return Verdict(problems=problems, kind=_kind(given), name=_name(given))
     if change.user_info.username in controllers:
         return Verdict()
     return _judge_update(change.old_object, change.object, now)
 
 
 def complete(change: Change, controllers: Set[str], _: datetime) -> Verdict:
-    """Give a Job the finalizer that it must have, and give it back to one that loses it.
+    """Give an object what our own door would: our finalizer, our marks, and who asks.
 
     A new Job saves the controller a write; one that is written back by somebody who left the
-    finalizer out keeps it, as at our own door, with a warning.
+    finalizer or a mark out keeps it, with a warning. Who asks is what the API server has proven,
+    whatever the client says.
     """
+    if change.sub_resource or change.object is None:
+        return Verdict()
+    if change.user_info.username in controllers and change.old_object is not None:
+        return Verdict()
+    patch, warnings = _held(change)
+    signed, kept = _signed(change, controllers)
+    return Verdict(patch=patch + signed, warnings=warnings + kept)
+
+
+def _held(change: Change) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """The patch that gives a Job our finalizer, and what is told about it."""
     new, old = change.object, change.old_object
-    if change.sub_resource or new is None or JOB_FINALIZER in _finalizers(new):
-        return Verdict()
+    assert new is not None
+    if _kind(new) != "Job" or JOB_FINALIZER in _finalizers(new):
+        return (), ()
     if old is None:
-        return Verdict(patch=_hold(new))
-    if change.user_info.username in controllers or JOB_FINALIZER not in _finalizers(old):
-        return Verdict()
+        return _hold(new), ()
+    if JOB_FINALIZER not in _finalizers(old):
+        return (), ()
     held = _read(old)[0]
     if not isinstance(held, Job) or has_ended(held):
-        return Verdict()
-    return Verdict(patch=_hold(new), warnings=(KEPT,))
+        return (), ()
+    return _hold(new), (KEPT,)
+
+
+def _signed(change: Change, controllers: Set[str]) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """The patch that writes down who asks and keeps the marks that stay; what cannot be read is
+    left as it is."""
+    assert change.object is not None
+    person = change.user_info.username
+    new = _stored(_ours(change.object))
+    old = _stored(_ours(change.old_object)) if change.old_object is not None else None
+    if new is None or person in controllers or (old is None and change.old_object is not None):
+        return (), ()
+    whole, lost = with_kept_marks(old, new) if old is not None else (new, ())
+    made = completed(old, whole, person)
+    patch: list[Document] = []
+    for place in ("labels", "annotations"):
+        marks = getattr(made.metadata, place)
+        if marks != getattr(new.metadata, place):
+            patch.append({"op": "add", "path": f"/metadata/{place}", "value": dict(marks)})
+    if isinstance(made, ControlledJob) and isinstance(new, ControlledJob):
+        pairs = zip(new.spec.overrides, made.spec.overrides, strict=True)
+        patch += (
+            {"op": "add", "path": f"/spec/overrides/{at}/by", "value": signed.by}
+            for at, (given, signed) in enumerate(pairs)
+            if given.by != signed.by
+        )
+    return tuple(patch), tuple(f"the mark {name} stays" for name in lost)
 
 
 def _judge_update(before: Document, after: Document, now: datetime) -> Verdict:
     lets_go = JOB_FINALIZER in _finalizers(before) and JOB_FINALIZER not in _finalizers(after)
     changed = before.get("spec") != after.get("spec")
-    if not changed and not lets_go:
+    if not changed and not lets_go and _marks(before) == _marks(after):
         return Verdict()
     old, known = _read(before)
     new, found = _read(after) if changed else (_stored(_ours(after)), ())
@@ -129,6 +175,12 @@ def _ours(given: Document) -> Document:
 
 def _metadata(given: Document) -> dict[str, Any]:
     return given.get("metadata") or {}
+
+
+def _marks(given: Document) -> Document:
+    """What is written on an object in our name."""
+    places = (_metadata(given).get(place) or {} for place in ("labels", "annotations"))
+    return {name: text for place in places for name, text in place.items() if PREFIX in name}
 
 
 def _name(given: Document) -> str:
