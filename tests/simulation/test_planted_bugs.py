@@ -26,6 +26,7 @@ from interlock.admission.reconciler import AdmissionReconciler
 from interlock.admission.view import JobView, KeyView, LockView
 from interlock.control.informer import Informer
 from interlock.control.queue import Item, WorkQueue
+from interlock.control.runtime import TaskStop
 from interlock.execution.decide import Plan, plan
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import (
@@ -47,6 +48,7 @@ from interlock.resources.tasks import (
     ExecutionStatus,
     JobResult,
     ReportState,
+    TaskOrder,
     TaskReport,
     TaskResult,
     TaskState,
@@ -95,6 +97,7 @@ def _busy(number: int) -> CreateJob:
 ACTS: tuple[Act, ...] = (
     *map(_busy, range(5)),
     ReleaseJob("job-9"),
+    LoseKeeper(),
     DeleteJob("job-9"),
     LoseKeeper(),
     DeleteJob("job-8"),
@@ -427,6 +430,26 @@ def the_machine_forgets_what_it_forgot(patch: Patch) -> None:
     patch.setattr(Machine, "was_forgotten", lambda *_: False)
 
 
+def a_start_that_hangs_holds_up_the_keeper(patch: Patch) -> None:
+    """It looks for what a definition names in its own loop, and does nothing else meanwhile."""
+    start, stop = Machine._start, Machine.stop
+
+    def start_alone(self: Machine, order: TaskOrder) -> None:
+        if self._hanging - {order.id}:
+            self._later(1.0, self._start, order)
+        else:
+            start(self, order)
+
+    def stop_later(self: Machine, stops: Sequence[TaskStop]) -> None:
+        if self._hanging:
+            self._later(1.0, self.stop, stops)
+        else:
+            stop(self, stops)
+
+    patch.setattr(Machine, "_start", start_alone)
+    patch.setattr(Machine, "stop", stop_later)
+
+
 def unheard_of_is_taken_for_gone(patch: Patch) -> None:
     def strays_of(self: Any, key: Key, job: Job | None) -> tuple[Any, ...]:
         uids = [uid for uid in self._strays[key] if job is None or job.metadata.uid != uid]
@@ -566,6 +589,7 @@ BUGS: list[tuple[Plant, type[World], str]] = [
     (done_tasks_are_tried_again, World, "RecordedFirst"),
     (every_attempt_is_kept, World, "StatusBounded"),
     (the_machine_forgets_what_it_forgot, RivalWorld, "RecordedFirst"),
+    (a_start_that_hangs_holds_up_the_keeper, World, "Settles"),
     (unheard_of_is_taken_for_gone, RivalWorld, "StopsForCause"),
     (bad_definitions_are_let_in, World, "Settles"),
     (versions_are_not_compared, RivalWorld, "NeverTwice"),

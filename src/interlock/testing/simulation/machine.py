@@ -5,7 +5,7 @@ is slow to die. The checks look at what really runs (`lives`); the control plane
 what the keeper has on record.
 
 What a task does is written in its command, so that a script is all there is to know about a run:
-``work 12.5 exits=1,0 deaf slow=3 unseen``.
+``work 12.5 exits=1,0 deaf slow=3 unseen hangs=60``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class Behaviour(Struct, frozen=True, kw_only=True):
     unseen: bool = False
     #: It cannot be started.
     broken: bool = False
+    #: Seconds for which its start hangs: what its definition names does not answer.
+    hangs: float = 0.0
 
     def exit_of(self, attempt: int) -> int:
         """The exit code of an attempt that is left alone."""
@@ -53,8 +55,8 @@ def read_behaviour(command: Sequence[str]) -> Behaviour:
         name, _, value = word.partition("=")
         if name == "exits":
             read["exits"] = tuple(int(code) for code in value.split(","))
-        elif name == "slow":
-            read["slow"] = float(value)
+        elif name in ("slow", "hangs"):
+            read[name] = float(value)
         elif name in ("deaf", "unseen", "broken"):
             read[name] = True
         elif name.replace(".", "", 1).isdigit():
@@ -89,7 +91,8 @@ class Machine:
         self.process = loop.start_process("machine")
         self.records: dict[TaskId, TaskReport] = {}
         self._orders: dict[TaskId, TaskOrder] = {}
-        self._stopping: dict[TaskId, float] = {}
+        #: Attempts whose start hangs: they are not known to run, and may begin at any time.
+        self._hanging: set[TaskId] = set()
         #: The highest attempt that was forgotten, per Job and task: none up to it starts again.
         self.forgotten: dict[tuple[str, int], int] = {}
         #: How forgotten attempts ended.
@@ -138,10 +141,11 @@ class Machine:
             record = self.records.get(stop.task)
             if record is None:
                 self._record(self.pasts.get(stop.task) or self._tombstone(stop))
+            elif stop.task in self._hanging:
+                self._record(replace(record, stopped=True), quiet=True)
+                self._later(self._behaviour_of(self._orders[stop.task]).slow, self._never, record)
             elif record.state is ReportState.ACCEPTED:
-                self._record(
-                    replace(record, state=ReportState.NOT_STARTED, stopped=True, message="stopped")
-                )
+                self._never(record)
             elif record.state not in _OVER:
                 # What is Unknown gets its signals all the same; nobody sees what comes of them.
                 self._signal(stop.task, stop.grace_s)
@@ -201,6 +205,7 @@ class Machine:
         self._history.note("machine", "reboots")
         for task in tuple(self.lives):
             self._end_life(task, code=None, signal=SIGKILL)
+        self._hanging.clear()
         for record in tuple(self.records.values()):
             if record.state is ReportState.ACCEPTED:
                 self._record(replace(record, state=ReportState.NOT_STARTED, message="rebooted"))
@@ -245,6 +250,15 @@ class Machine:
         if record is None or record.state is not ReportState.ACCEPTED:
             return
         behaviour = self._behaviour_of(order)
+        if behaviour.hangs and order.id not in self._hanging:
+            self._hanging.add(order.id)
+            self._record(replace(record, message="waits for what it names"))
+            self._later(behaviour.hangs, self._start, order)
+            return
+        self._hanging.discard(order.id)
+        if record.stopped:
+            self._never(record)
+            return
         if behaviour.broken:
             self._record(replace(record, state=ReportState.NOT_STARTED, message="no such program"))
             return
@@ -257,6 +271,13 @@ class Machine:
         )
         for told in self.started:
             told(life)
+
+    def _never(self, record: TaskReport) -> None:
+        """An attempt was stopped before its program began, and is gone now."""
+        self._hanging.discard(record.id)
+        if self.records[record.id].state is ReportState.ACCEPTED:
+            over = ReportState.NOT_STARTED
+            self._record(replace(record, state=over, stopped=True, message="stopped"))
 
     def _signal(self, task: TaskId, grace_s: float) -> None:
         life = self.lives.get(task)
