@@ -275,7 +275,8 @@ class Machine:
     def _never(self, record: TaskReport) -> None:
         """An attempt was stopped before its program began, and is gone now."""
         self._hanging.discard(record.id)
-        if self.records[record.id].state is ReportState.ACCEPTED:
+        known = self.records.get(record.id)
+        if known is not None and known.state is ReportState.ACCEPTED:
             over = ReportState.NOT_STARTED
             self._record(replace(record, state=over, stopped=True, message="stopped"))
 

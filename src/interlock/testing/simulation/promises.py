@@ -173,6 +173,9 @@ class NeverTwice(Promise):
         job = after or before
         assert job is not None
         alive = self.truth.alive(job.metadata.uid)
+        if after is None:
+            # What a store that was put back does not know keeps nobody from deleting a Job.
+            alive = [life for life in alive if life.order.id not in self.truth.strangers]
         if alive and (after is not None or job.metadata.name not in self.truth.bad):
             what = "ends" if after is not None else "goes"
             name = job.metadata.name

@@ -120,7 +120,7 @@ class RestoreWorld(World):
                 for number in range(PLANES):
                     self.crash(number, "for a restore")
                 self.history.note("store", "is put back")
-                self.truth.put_back(self.store.put_back())
+                self.truth.put_back(self.store.put_back(), self.machine.records)
             case _:
                 super()._step(step)
 

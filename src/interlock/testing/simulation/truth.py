@@ -5,7 +5,7 @@ Control planes only have caches and reports. The promises are judged by this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -57,6 +57,8 @@ class Truth:
         #: What really runs, and how what ran has ended: exit code and signal.
         self.lives: dict[TaskId, Life] = {}
         self.ends: dict[TaskId, tuple[int | None, int | None]] = {}
+        #: What runs, or is about to, and the store that was put back knows nothing of.
+        self.strangers: set[TaskId] = set()
         #: Attempts that a person wrote off: what they do is that person's responsibility.
         self.written_off: dict[TaskId, None] = {}
         #: Uids that a person asked to delete.
@@ -131,8 +133,8 @@ class Truth:
             if task.result is TaskResult.WRITTEN_OFF:
                 self.written_off[TaskId(uid, task.index, task.attempt)] = None
 
-    def put_back(self, kept: Sequence[Resource]) -> None:
-        """The store holds this and nothing else from here on; what really runs goes on."""
+    def put_back(self, kept: Sequence[Resource], launched: Iterable[TaskId]) -> None:
+        """The store holds this and nothing else from here on; what was launched goes on."""
         self.gone.update(dict.fromkeys(self.by_uid))
         self.jobs.clear()
         self.locks.clear()
@@ -141,6 +143,14 @@ class Truth:
             self.gone.pop(resource.metadata.uid, None)
             event = Event(EventType.ADDED, resource, resource.version)
             self.take(Change(resource.key, None, event, resource.version))
+        self.strangers = {task for task in launched if not self._is_recorded(task)}
+
+    def _is_recorded(self, task: TaskId) -> bool:
+        job = self.by_uid.get(task.job_uid)
+        if job is None or task.job_uid in self.gone:
+            return False
+        active = job.status.execution.active
+        return any((one.index, one.attempt) == (task.task, task.attempt) for one in active)
 
     def alive(self, uid: str) -> list[Life]:
         """The processes of a Job that really run, but for those a person answers for."""
