@@ -20,6 +20,7 @@ _READ = ("get", "list", "watch")
 _WRITE = ("update", "patch")
 #: What says when Jobs run, and the things that own others.
 _SCHEDULES = ("jobconfigs", "controlledjobs", "calendars")
+_STATUSES = ("jobs/status", "jobconfigs/status", "controlledjobs/status", "locks/status")
 _OWNERS = ("jobs/finalizers", "jobconfigs/finalizers", "controlledjobs/finalizers")
 
 
@@ -43,23 +44,20 @@ def _namespace(install: Installation) -> Manifest:
 
 
 def _controller_rules(install: Installation) -> list[Manifest]:
-    """What the controller does to resources; events go to both groups that clients use."""
+    """What the controller does to resources. It writes a status, and what people made, whole."""
     runs = (*_READ, "create", "patch", "delete")
     return [
         # People may write all of these through the controller's own API, if they may at all.
         rule(GROUP, ("jobs",), (*_READ, "create", *_WRITE, "delete")),
-        rule(GROUP, ("jobs/status",), ("get", *_WRITE)),
-        rule(GROUP, _SCHEDULES, (*_READ, "create", *_WRITE, "delete")),
-        rule(GROUP, ("jobconfigs/status", "controlledjobs/status"), ("get", *_WRITE)),
+        rule(GROUP, _SCHEDULES, (*_READ, "create", "update", "delete")),
+        rule(GROUP, _STATUSES, ("update",)),
         # Whoever names one as an owner that must wait for its pods, or its Jobs, needs this.
         rule(GROUP, _OWNERS, ("update",)),
-        rule(GROUP, ("locks",), (*_READ, "create", *_WRITE, "delete")),
-        rule(GROUP, ("locks/status",), ("get", *_WRITE)),
+        rule(GROUP, ("locks",), (*_READ, "create", "update", "delete")),
         rule("", ("pods",), runs),
         rule("", ("pods/log",), ("get",)),
         rule("batch", ("jobs",), runs),
         rule("", ("events",), ("create", "patch")),
-        rule("events.k8s.io", ("events",), ("create", "patch")),
         *(_cluster_rules() if install.everywhere else _place_rules(install)),
     ]
 
@@ -84,7 +82,7 @@ def _own(install: Installation) -> list[Manifest]:
     """What the controllers share, in their own namespace and nowhere else."""
     leases = "coordination.k8s.io"
     return [
-        *_owned(install, "leader", leases, "leases", (*_WRITE,), LEASE.name),
+        *_owned(install, "leader", leases, "leases", ("patch",), LEASE.name),
         *_owned(install, "webhook", "", "secrets", ("update",), install.secret),
     ]
 
