@@ -143,7 +143,8 @@ class JobSpec(Noun):
     title: str = ""
     #: Values for ${args.NAME}.
     args: dict[str, str] = {}
-    #: Values by their full names, such as "option.region"; they win over every other value.
+    #: Values by their full names, such as "option.region"; they win over every other value. In a
+    #: template they win over options too; what is given for one run wins over them.
     substitutions: dict[str, str] = {}
 
 

@@ -15,7 +15,7 @@ from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.pod_checks import check_batch_job, check_pod
 from interlock.resources.process import ProcessLimits, ProcessSpec
 from interlock.resources.quantities import parse_quantity
-from interlock.resources.suggestions import Findings, child, did_you_mean, shortened
+from interlock.resources.suggestions import Findings, child, did_you_mean, nearest, shortened
 from interlock.resources.variables import PREFIXES, longest_values, names_in, texts_of
 from interlock.resources.word_checks import (
     MAX_ARGUMENT_BYTES,
@@ -253,7 +253,9 @@ def _check_values(spec: JobSpec, to: Findings) -> None:
     for name, value in spec.substitutions.items():
         prefix, _, rest = name.partition(".")
         if prefix not in PREFIXES or not ARG_NAME.fullmatch(rest):
-            message = 'expected the full name of a variable, such as "option.region"'
+            near = nearest(prefix, sorted(PREFIXES)) if rest else None
+            meant = f'; did you mean "{near}.{shortened(rest)}"?' if near else ""
+            message = f'expected the full name of a variable, such as "option.region"{meant}'
             to.add(child("spec.substitutions", name), message, name)
         check_word(child("spec.substitutions", name), value, to)
 

@@ -106,6 +106,46 @@ def test_a_config_is_run_on_demand_with_its_options(interlock: Program) -> None:
     assert job["metadata"]["annotations"]["interlock.dev/creator"] == ME
 
 
+def test_a_run_on_demand_takes_substitutions_over_options(interlock: Program) -> None:
+    name = a_config(interlock, "substituted")
+    argv = ("run", name, "-O", "tables=a", "--substitution", "option.region=any = of")
+    assert interlock(*argv, "--follow") == "any = of a false\n"
+
+    job = interlock.json(*argv, "--substitution", "job.name=mine")
+    given = job["spec"]["substitutions"]
+    assert (given["option.region"], given["job.name"]) == ("any = of", "mine")
+
+
+def test_the_templates_substitutions_win_and_an_option_of_no_effect_is_told(
+    interlock: Program,
+) -> None:
+    substitutions = 'substitutions: {{option.region: fixed, option.full: "no"}}'
+    text = CONFIG.replace("    spec:\n", f"    spec:\n      {substitutions}\n")
+    interlock("apply", "-f", "-", given=text.format(name="fixed", schedules=TWO))
+
+    argv = ("run", "fixed", "-O", "tables=a", "-O", "region=apac", "--follow")
+    assert interlock(*argv) == "fixed a no\n"
+    assert (
+        'option region has no effect: the template\'s substitutions give "option.region"'
+        in interlock.errors
+    )
+    assert "option tables" not in interlock.errors
+
+    substituted = ("--substitution", "option.region=asked")
+    assert interlock(*argv, *substituted) == "asked a no\n"
+
+
+def test_a_command_takes_substitutions(interlock: Program) -> None:
+    argv = ("run", "--substitution", "option.region=apac")
+    assert interlock(*argv, "--follow", "--", "echo", "${option.region}") == "apac\n"
+
+    before = interlock.json("get", "jobs")["items"]
+    assert interlock("run", "--substitution", "opton.a=b", "--", "true", code=2) == ""
+    assert 'spec.substitutions["opton.a"]' in interlock.errors
+    assert 'did you mean "option.a"?' in interlock.errors
+    assert len(interlock.json("get", "jobs")["items"]) == len(before)
+
+
 def test_a_run_on_demand_waits_for_its_time_in_line(interlock: Program) -> None:
     name = a_config(interlock, "later")
     told = interlock("run", name, "-O", "tables=a", "--at", "2090-06-01T06:00Z")
@@ -129,6 +169,12 @@ def test_a_run_on_demand_waits_for_its_time_in_line(interlock: Program) -> None:
         pytest.param(["-O", "tables"], 2, "NAME=VALUE", id="no value"),
         pytest.param(
             ["-O", "region=emea", "-O", "region=apac"], 2, "more than once", id="given twice"
+        ),
+        pytest.param(
+            ["-O", "tables=a", "--substitution", "option.regon=x"],
+            2,
+            'spec.substitutions["option.regon"]: unknown variable; did you mean "option.region"?',
+            id="an unknown variable",
         ),
         pytest.param(
             ["-O", "tables=a", "--at", "2020-01-01T00:00Z"], 2, "is past", id="a past time"

@@ -42,6 +42,12 @@ def spec_of(*argv: str) -> dict[str, Any]:
         pytest.param(["run", "x", "--lock", "a"], "is for a command", id="a flag of a command"),
         pytest.param(["run", "--at", "x", "--", "y"], "is for a JobConfig", id="of a config"),
         pytest.param(["run", "x", "--option", "a"], "NAME=VALUE", id="an option"),
+        pytest.param(["run", "x", "--substitution", "a"], "NAME=VALUE", id="a substitution"),
+        pytest.param(
+            ["run", "x", "--substitution", "job.name=a", "--substitution", "job.name=b"],
+            "--substitution job.name is given more than once",
+            id="two substitutions of one name",
+        ),
         pytest.param(["run", "x", "--policy", "y"], "none of Enqueue", id="a policy"),
         pytest.param(["hold", "x"], "--until monday and --for 3d", id="hold until when"),
         pytest.param(["hold", "x", "--untill", "y"], "did you mean `--until`?", id="hold's flag"),
@@ -100,7 +106,8 @@ def test_run_says_only_what_was_asked() -> None:
     assert spec_of("--", "true") == {"process": {"command": ["true"]}}
     assert spec_of(
         "--lock", "db", "--lock", "a=b=3", "--when-taken", "forbid", "--retries", "2",
-        "--timeout", "90", "--env", "A=b=c", "--count", "4", "--priority", "-1", "--", "true",
+        "--timeout", "90", "--env", "A=b=c", "--count", "4", "--priority", "-1",
+        "--substitution", "option.a=b=c", "--", "true",
     ) == {
         "process": {"command": ["true"], "env": {"A": "b=c"}},
         "locks": [
@@ -111,6 +118,7 @@ def test_run_says_only_what_was_asked() -> None:
         "timeout": "90s",
         "parallelism": {"count": 4},
         "priority": -1,
+        "substitutions": {"option.a": "b=c"},
     }  # fmt: skip
 
 
@@ -141,6 +149,7 @@ def test_lengths_of_time(text: str, expected: float) -> None:
         pytest.param(["ge"], ["get"], id="a verb"),
         pytest.param(["get", "jo"], ["jobs", "jobconfigs"], id="a kind"),
         pytest.param(["wait", "--tim"], ["--timeout"], id="a flag"),
+        pytest.param(["run", "x", "--sub"], ["--substitution"], id="a flag of run"),
         pytest.param(["apply", "-f", ""], ["__files"], id="a file"),
         pytest.param(["completion", "z"], ["zsh"], id="a shell"),
         pytest.param(["wait", "x", "--for", "s"], ["started"], id="a choice"),

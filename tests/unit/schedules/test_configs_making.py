@@ -6,14 +6,16 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.execution.orders import order_of
 from interlock.resources.job import JOB_FINALIZER, WhenTaken
-from interlock.resources.job_config import Concurrency
+from interlock.resources.job_config import Concurrency, JobConfig
 from interlock.resources.metadata import OwnerReference
 from interlock.resources.options import OptionSpec, OptionType
 from interlock.resources.pods import TemplateMetadata
 from interlock.resources.schedule import JobTemplate, is_manual, is_of_schedule, scheduled_at
+from interlock.resources.suggestions import child
 from interlock.schedules.configs.making import job_on_demand, scheduled_job
 from interlock.testing.builders import T0, a_job
 from interlock.testing.config_builders import a_job_config, a_template, as_stored
@@ -146,6 +148,83 @@ def test_what_is_wrong_with_the_values_is_told(given: dict[str, Any], path: str)
 
     assert path in {problem.path for problem in problems}
     assert not any("unknown variable" in problem.message for problem in problems)
+
+
+REGION = OptionSpec(name="region", type=OptionType.SELECT, values=("emea", "apac"), default="emea")
+
+
+@pytest.mark.parametrize(
+    ("fixed", "given", "expected"),
+    [
+        pytest.param({}, {}, ("apac", "report"), id="the option, and the config's name"),
+        pytest.param({"option.region": "mars"}, {}, ("mars", "report"), id="template over option"),
+        pytest.param(
+            {"jobconfig.name": "other"}, {}, ("apac", "other"), id="template over the config"
+        ),
+        pytest.param({}, {"option.region": "moon"}, ("moon", "report"), id="the run over option"),
+        pytest.param(
+            {"option.region": "mars", "jobconfig.name": "other"},
+            {"option.region": "moon"},
+            ("moon", "other"),
+            id="the run over the template, name by name",
+        ),
+    ],
+)
+def test_substitutions_win_over_options_and_those_of_one_run_over_the_templates(
+    fixed: dict[str, str], given: dict[str, str], expected: tuple[str, str]
+) -> None:
+    config = a_config_with_substitutions(fixed)
+
+    made = job_on_demand(config, {"region": "apac"}, T0, substitutions=given)
+
+    assert made.problems == ()
+    assert order_of(as_stored(made.job, 5), 0, 0).command == expected
+
+
+def test_by_the_clock_the_templates_substitutions_win_too() -> None:
+    config = a_config_with_substitutions({"option.region": "mars", "jobconfig.name": "other"})
+
+    made = scheduled_job(config, DUE)
+
+    assert made.problems == ()
+    assert order_of(as_stored(made.job, 5), 0, 0).command == ("mars", "other")
+
+
+def a_config_with_substitutions(substitutions: dict[str, str]) -> JobConfig:
+    template = a_template("${option.region}", "${jobconfig.name}")
+    spec = replace(template.spec, substitutions=substitutions)
+    return a_job_config("report", options=(REGION,), template=replace(template, spec=spec))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        pytest.param("option.regoin", "x", 'did you mean "option.region"?', id="misspelt"),
+        pytest.param("opton.region", "x", 'did you mean "option.region"?', id="no such prefix"),
+        pytest.param("region", "x", "unknown variable", id="not the full name"),
+        pytest.param("args.who", "x", "unknown variable", id="nothing of the template uses it"),
+        pytest.param("option.region", "a\0b", "NUL byte", id="a value no program can be given"),
+    ],
+)
+def test_a_substitution_of_one_run_that_makes_no_sense_is_told_once(
+    name: str, value: str, message: str
+) -> None:
+    config = a_config_with_substitutions({})
+
+    (problem,) = job_on_demand(config, {}, T0, substitutions={name: value}).problems
+
+    assert problem.path == child("spec.substitutions", name)
+    assert message in problem.message
+
+
+@pytest.mark.parametrize("name", ["option.region", "jobconfig.scheduled_at", "job.name"])
+def test_every_variable_of_a_config_can_be_substituted_for_one_run(name: str) -> None:
+    config = a_config_with_substitutions({})
+
+    made = job_on_demand(config, {}, T0, substitutions={name: "x"})
+
+    assert made.problems == ()
+    assert made.job.spec.substitutions[name] == "x"
 
 
 def test_the_moment_is_written_in_utc_whatever_its_offset() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -47,6 +48,7 @@ def run_config(session: Session, args: Namespace) -> tuple[dict[str, Any], str]:
         name=args.name or "",
         start_after=start_after,
         policy=_policy(args),
+        substitutions=dict(args.substitution),
     )
     if made.problems:
         raise _refused(config, made.problems)
@@ -55,6 +57,7 @@ def run_config(session: Session, args: Namespace) -> tuple[dict[str, Any], str]:
     if who := person():
         body["metadata"].setdefault("annotations", {})[CREATOR_ANNOTATION] = who
     job: dict[str, Any] = session.api.create(JOBS, session.namespace, body)
+    _tell_of_no_effect(config, values, dict(args.substitution))
     return job, told
 
 
@@ -87,6 +90,20 @@ def _values(config: JobConfig, given: list[tuple[str, str]]) -> dict[str, object
             )
         values[name] = value
     return values
+
+
+def _tell_of_no_effect(
+    config: JobConfig, values: Mapping[str, object], substitutions: Mapping[str, str]
+) -> None:
+    """Tell of options that were given for nothing; the Job is made all the same."""
+    for name in values:
+        full = f"option.{name}"
+        if full in config.spec.template.spec.substitutions and full not in substitutions:
+            print(
+                f'option {name} has no effect: the template\'s substitutions give "{full}"; for'
+                f" one run give --substitution {full}=VALUE",
+                file=sys.stderr,
+            )
 
 
 def _start_after(config: JobConfig, args: Namespace, now: datetime) -> tuple[datetime | None, str]:

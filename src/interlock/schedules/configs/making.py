@@ -38,6 +38,8 @@ from interlock.resources.schedule import (
     TEMPLATE_HASH_ANNOTATION,
     written_moment,
 )
+from interlock.resources.suggestions import Findings, child, did_you_mean
+from interlock.resources.variables import CONFIG_NAMES, longest_values
 
 #: What is said about one Job, and so is not taken from a template.
 _OF_ONE_JOB = (
@@ -86,22 +88,26 @@ def job_on_demand(
     generate_name: str = "",
     start_after: datetime | None = None,
     policy: WhenTaken | None = None,
+    substitutions: Mapping[str, str] = {},
 ) -> Made:
     """The Job that somebody asks for, with values for the options.
 
     Without a name it gets one made of the config's. `policy` is what it does when as many run as
-    may; None is what the config says. It needs no books: no schedule made it.
+    may; None is what the config says. `substitutions` are values of variables by their full
+    names, and win over everything. It needs no books: no schedule made it.
     """
     evaluated, problems = evaluate_options(config.spec.options, values)
+    problems += _unknown_variables(config, substitutions)
     if not name and not generate_name:
         generate_name = f"{config.metadata.name}-"
     metadata = Metadata(
         name=name, generate_name=generate_name, annotations={MANUAL_ANNOTATION: "true"}
     )
     job = _job(config, metadata, evaluated, now, policy)
+    spec = replace(job.spec, substitutions=job.spec.substitutions | dict(substitutions))
     if start_after is not None:
-        job = replace(job, spec=replace(job.spec, start_after=start_after))
-    return _checked(job, problems)
+        spec = replace(spec, start_after=start_after)
+    return _checked(replace(job, spec=spec), problems)
 
 
 def job_name(config: JobConfig, at: datetime) -> str:
@@ -156,7 +162,8 @@ def _job(
     )
     own = lock_of(config, policy)
     others = tuple(lock for lock in template.spec.locks if lock.key != own.key)
-    substitutions = template.spec.substitutions | options | _variables(config, at)
+    # What the template substitutes wins over every other value, as in a Job by itself.
+    substitutions = options | _variables(config, at) | template.spec.substitutions
     return Job(
         metadata=replace(
             metadata,
@@ -179,6 +186,18 @@ def _variables(config: JobConfig, at: datetime) -> dict[str, str]:
         "jobconfig.uid": metadata.uid,
         "jobconfig.scheduled_at": written_moment(at.astimezone(UTC)),
     }
+
+
+def _unknown_variables(config: JobConfig, substitutions: Mapping[str, str]) -> tuple[Problem, ...]:
+    """The names that are no variable of the config's Jobs: a value for them would do nothing."""
+    options = (f"option.{option.name}" for option in config.spec.options)
+    known = {*longest_values(config.spec.template.spec), *CONFIG_NAMES, *options}
+    found = Findings()
+    for name, value in substitutions.items():
+        if name not in known:
+            message = f"unknown variable{did_you_mean(name, sorted(known))}"
+            found.add(child("spec.substitutions", name), message, value)
+    return found.problems
 
 
 def _checked(job: Job, problems: tuple[Problem, ...]) -> Made:

@@ -14,6 +14,11 @@ their defaults. Days and times are read on the clock of the config's schedules.
 
   interlock run nightly-report --option region=apac --follow
   interlock run nightly-report --at "tomorrow 06:00"
+
+A --substitution is the value of any variable, ${option.region} or ${job.name}, for this one
+Job: it wins over options, and over the substitutions of the template.
+
+  interlock run nightly-report --substitution option.region=lab --follow
 """
 
 from __future__ import annotations
@@ -52,6 +57,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("config", metavar="CONFIG", nargs="?", default="", help="the JobConfig to run")
     add("-O", "--option", metavar="NAME=VALUE", action="append", default=[], type=pair,
         help="of a JobConfig: the value of an option; may be repeated")  # fmt: skip
+    add("--substitution", metavar="NAME=VALUE", action="append", default=[], type=pair,
+        help="what ${NAME} stands for, such as option.region=lab; may be repeated")  # fmt: skip
     add("--at", metavar="WHEN", help="of a JobConfig: start then: 19:00, 2026-11-20, monday 06:00")
     add("--after", metavar="TIME", type=seconds, help="of a JobConfig: start so much later: 90m")
     add("--policy", metavar="POLICY", type=_policy,
@@ -122,6 +129,7 @@ def _check_flags(args: argparse.Namespace) -> None:
             hint="put it after --: interlock run -- echo hello; or name a JobConfig",
             code=BAD_INPUT,
         )
+    _check_substitutions(args.substitution)
     flags, whose = (OF_COMMANDS, "command") if args.config else (OF_CONFIGS, "JobConfig")
     for flag in flags:
         if getattr(args, flag.replace("-", "_")) not in (None, "", [], False):
@@ -130,6 +138,17 @@ def _check_flags(args: argparse.Namespace) -> None:
                 hint=f"what jobconfig/{args.config} runs, and how, is in its spec.template"
                 if args.config
                 else "`interlock run --help` tells more",
+                code=BAD_INPUT,
+            )
+
+
+def _check_substitutions(given: list[tuple[str, str]]) -> None:
+    names = [name for name, _ in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise CommandError(
+                f"--substitution {name} is given more than once",
+                hint="a variable has one value: give one of them",
                 code=BAD_INPUT,
             )
 
@@ -202,6 +221,7 @@ def _rules(args: argparse.Namespace) -> dict[str, Any]:
         "title": args.title,
         "ttlAfterFinished": args.ttl,
         "suspend": args.suspend or None,
+        "substitutions": dict(args.substitution),
     }
     return {name: value for name, value in rules.items() if value not in (None, [], {})}
 
