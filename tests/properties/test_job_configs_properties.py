@@ -21,7 +21,7 @@ from interlock.testing.config_builders import a_job_config, a_schedule, a_templa
 from interlock.testing.config_desk import ConfigDesk, Plane
 
 #: Cron lines with the length of their period, so that what is due is known without reading them.
-LINES = {"* * * * *": 60, "*/2 * * * *": 120, "*/5 * * * *": 300}
+LINES = {"*/20 * * * * * *": 20, "* * * * *": 60, "*/2 * * * *": 120, "*/5 * * * *": 300}
 
 PAUSES = [0, 1, 20, 59, 60, 61, 119, 300, 301, 1000, 4000]
 BACKWARDS = [-1, -45, -600]
@@ -33,6 +33,9 @@ CATCH_UPS = [
     CatchUp(at_most=3, not_older_than=Duration(minutes=2)),
     CatchUp(policy=CatchUpPolicy.ONLY_NEWEST),
     CatchUp(policy=CatchUpPolicy.SKIP_ALL),
+    CatchUp(policy=CatchUpPolicy.SKIP_ALL, missed_after=Duration(seconds=1)),
+    CatchUp(at_most=0, missed_after=Duration(minutes=5)),
+    CatchUp(not_older_than=Duration(seconds=1), missed_after=Duration(seconds=20)),
 ]
 CONCURRENCIES = [
     Concurrency(policy=WhenTaken.ALLOW),
@@ -239,6 +242,41 @@ def test_every_due_time_is_accounted_for_exactly_once(config: JobConfig, taken: 
     for step in taken:
         step(world)
     world.check_settled()
+
+
+@given(
+    line=st.sampled_from([*LINES, "* * * * * * *"]),
+    catch_up=st.sampled_from(CATCH_UPS),
+    outage=st.sampled_from([1, 2, 19, 20, 21, 59, 60, 61, 300, 301, 1000]),
+    late=st.sampled_from([0.0, 0.001, 0.999]),
+)
+def test_what_was_missed_is_run_by_the_policy_and_what_is_on_time_in_any_case(
+    line: str, catch_up: CatchUp, outage: int, late: float
+) -> None:
+    """One rule for every line, of seconds or of minutes."""
+    period = LINES.get(line, 1)
+    allow = Concurrency(policy=WhenTaken.ALLOW, max_queued=2000)
+    config = a_job_config("report", a_schedule(line), catch_up=catch_up, concurrency=allow)
+    desk = ConfigDesk(config, at=T0)
+    desk.settle()
+
+    now = T0 + timedelta(seconds=outage + late)
+    desk.settle_at(now)
+
+    found = [T0 + timedelta(seconds=n) for n in range(period, outage + 1, period)]
+    runs = {at for job in desk.jobs.values() if (at := scheduled_at(job)) is not None}
+    newest = found[-1] if found else T0
+    on_time = {newest} & set(found) if now - newest < catch_up.missed_after else set()
+    missed = [at for at in found if at not in on_time]
+    young = [at for at in missed if now - at <= catch_up.not_older_than]
+    if catch_up.policy is CatchUpPolicy.SKIP_ALL or not catch_up.at_most:
+        assert runs == on_time
+    elif catch_up.policy is CatchUpPolicy.ONLY_NEWEST:
+        assert runs == (on_time or set(young[-1:]))
+    else:
+        # The one on time is the newest of those that atMost counts.
+        assert runs == {*[*young, *on_time][: catch_up.at_most]}
+    assert desk.config().status.skipped == len(found) - len(runs)
 
 
 @settings(max_examples=150, deadline=None)

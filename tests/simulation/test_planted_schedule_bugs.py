@@ -5,8 +5,8 @@ As with the other planted bugs, worlds are run one after another until one of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -28,6 +28,7 @@ from interlock.resources.actions import ReviseJob
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfigStatus, Skip
 from interlock.schedules.configs.books import Opened
+from interlock.schedules.configs.due_times import next_run
 from interlock.schedules.configs.skips import SkipBook
 from interlock.schedules.configs.view import ConfigView
 from interlock.schedules.controlled.choosing import Choice
@@ -104,6 +105,26 @@ def nobody_looks_again_when_it_is_due(patch: Patch) -> None:
         return None
 
     patch.setattr(config_decide, "_wake_at", wake_at)
+
+
+def what_was_missed_by_seconds_is_run(patch: Patch) -> None:
+    def chosen(look: catch_up.Look, _: object, taken: Sequence[datetime]) -> Iterator[datetime]:
+        # Somebody was there within the minute, they thought.
+        at = max(look.begin, look.now - timedelta(minutes=1))
+        while (run := next_run(look.timing, at)) is not None and run <= look.now:
+            yield from (run,) if run not in taken else ()
+            at = run
+
+    patch.setattr(catch_up, "_chosen", chosen)
+
+
+def what_is_on_time_is_taken_for_missed(patch: Patch) -> None:
+    really = catch_up.find
+
+    def find(look: catch_up.Look) -> catch_up.Found:
+        return replace(really(look), is_on_time=False)
+
+    patch.setattr(catch_up, "find", find)
 
 
 # Windows
@@ -206,6 +227,8 @@ BUGS: tuple[tuple[Plant, type[World], str], ...] = (
     (an_edit_forgets_what_was_due, ScheduleWorld, "EveryDueTimeAccounted"),
     (the_books_go_back_with_the_clock, RivalScheduleWorld, "EveryDueTimeAccounted"),
     (nobody_looks_again_when_it_is_due, ScheduleWorld, "EveryDueTimeAccounted"),
+    (what_was_missed_by_seconds_is_run, ScheduleWorld, "MissedByTheRule"),
+    (what_is_on_time_is_taken_for_missed, ScheduleWorld, "MissedByTheRule"),
     (jobs_of_a_window_need_no_lock, ScheduleWorld, "OneAtATime"),
     (nobody_is_told_to_stop, ScheduleWorld, "WindowsKept"),
     (a_stop_is_not_written_on_the_job, ScheduleWorld, "WindowsKept"),

@@ -92,6 +92,9 @@ _WORD: Schema = {"maxLength": _LONGEST, "pattern": _NO_NUL}
 _PATH: Schema = _WORD | {"minLength": 1}
 _CHOICE: Schema = _WORD | {"minLength": 1}
 POSITIVE: Schema = {VALIDATIONS: [rule(f"{_MILLISECONDS} > 0.5", "expected more than 0s")]}
+AT_LEAST_A_SECOND: Schema = {
+    VALIDATIONS: [rule(f"{_MILLISECONDS} >= 999.5", "expected at least 1s")]
+}
 _EXIT_CODE: Schema = {"minimum": 0, "maximum": 255}
 SET = {"x-kubernetes-list-type": "set"}
 
@@ -145,7 +148,7 @@ _PROCESS: dict[str, Schema] = {
     "stdin": {"maxLength": MAX_OBJECT_BYTES},
     "user": {"maxLength": 256, "pattern": whole(_ACCOUNT)},
     "group": {"maxLength": 256, "pattern": whole(_ACCOUNT)},
-    "limits.cpuTime": {VALIDATIONS: [rule(f"{_MILLISECONDS} >= 999.5", "expected at least 1s")]},
+    "limits.cpuTime": AT_LEAST_A_SECOND,
     "limits.memory": {
         "maxLength": 72,
         "pattern": whole(_QUANTITY),

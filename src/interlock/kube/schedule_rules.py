@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from interlock.kube.pod_rules import METADATA
 from interlock.kube.rules import (
+    AT_LEAST_A_SECOND,
     CONDITIONS,
     JOB_RULES,
     JOB_SPEC,
@@ -130,6 +131,7 @@ _CONFIG: dict[str, Schema] = {
     "concurrency.maxQueued": {"minimum": 0, "maximum": limits.MAX_QUEUED},
     "catchUp.atMost": {"minimum": 0, "maximum": limits.MAX_CATCH_UP},
     "catchUp.notOlderThan": POSITIVE,
+    "catchUp.missedAfter": AT_LEAST_A_SECOND,
     "options": {
         "maxItems": limits.MAX_OPTIONS,
         "x-kubernetes-list-type": "map",

@@ -30,24 +30,28 @@ class Concurrency(Noun):
 
 
 class CatchUpPolicy(StrEnum):
-    """What becomes of due times that passed while nobody looked."""
+    """What becomes of due times that were missed."""
 
     #: They are run, the oldest first, within `atMost` and `notOlderThan`.
     OLDEST_FIRST = "OldestFirst"
     #: The newest is run, if it is not older than `notOlderThan`.
     ONLY_NEWEST = "OnlyNewest"
-    #: None is run; one that is late by less than a minute is not missed.
+    #: None is run.
     SKIP_ALL = "SkipAll"
 
 
 class CatchUp(Noun):
-    """What becomes of due times that passed while nobody looked. Skips are recorded."""
+    """What becomes of due times that were missed. Skips are recorded."""
 
     policy: CatchUpPolicy = CatchUpPolicy.OLDEST_FIRST
-    #: At most this many of those found at one look are run.
+    #: At most this many of those found at one look are run; with 0 none that was missed.
     at_most: int = 5
-    #: None that is older is run.
+    #: None that was missed and is older is run.
     not_older_than: Duration = Duration(minutes=5)
+    #: A due time was missed when it is found so long after its moment or later, or when a later
+    #: one has come by then. The one that was not missed is run with every policy; OldestFirst
+    #: counts it in `atMost`, as the newest. At least 1s: looking takes some time.
+    missed_after: Duration = Duration(minutes=1)
 
 
 class JobConfigSpec(Noun):

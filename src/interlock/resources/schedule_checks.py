@@ -30,6 +30,7 @@ from interlock.resources.schedule_limits import (
     MAX_SCHEDULES,
     MAX_WINDOWS,
     MAX_ZONE_LENGTH,
+    MIN_MISSED_AFTER,
 )
 from interlock.resources.suggestions import Findings
 from interlock.resources.template_checks import check_template
@@ -55,6 +56,9 @@ def check_job_config(spec: JobConfigSpec, identity: str, to: Findings) -> None:
     _check_concurrency(spec.concurrency, to)
     within("spec.catchUp.atMost", spec.catch_up.at_most, 0, MAX_CATCH_UP, to)
     positive("spec.catchUp.notOlderThan", spec.catch_up.not_older_than, to)
+    if spec.catch_up.missed_after < MIN_MISSED_AFTER:
+        # Nobody looks sooner than that all the time: everything would be missed.
+        to.add("spec.catchUp.missedAfter", "expected at least 1s", str(spec.catch_up.missed_after))
     check_options(spec.options, to)
     _check_history(spec.history, to)
 

@@ -80,6 +80,8 @@ GOOD: list[Spec] = [
     {"concurrency": {"policy": "Replace", "maxQueued": 0}},
     {"catchUp": {"policy": "OnlyNewest", "atMost": 0, "notOlderThan": "6h"}},
     {"catchUp": {"policy": "SkipAll", "atMost": 1000, "notOlderThan": "1ms"}},
+    {"catchUp": {"policy": "SkipAll", "missedAfter": "1s"}},
+    {"catchUp": {"missedAfter": "365d"}},
     {"history": {"succeeded": 0, "failed": 10_000}},
     {"suspend": True},
     option(),
@@ -162,6 +164,8 @@ BAD: list[tuple[str, str, Spec]] = [
     ("spec.catchUp.atMost", "expected 0 to 1000", {"catchUp": {"atMost": -1}}),
     ("spec.catchUp.atMost", "expected 0 to 1000", {"catchUp": {"atMost": 1001}}),
     ("spec.catchUp.notOlderThan", "expected more than 0s", {"catchUp": {"notOlderThan": "0s"}}),
+    ("spec.catchUp.missedAfter", "expected at least 1s", {"catchUp": {"missedAfter": "999ms"}}),
+    ("spec.catchUp.missedAfter", "expected at least 1s", {"catchUp": {"missedAfter": "0s"}}),
     ("spec.history.succeeded", "expected 0 to 10000", {"history": {"succeeded": -1}}),
     ("spec.history.failed", "expected 0 to 10000", {"history": {"failed": 10_001}}),
     ("spec.options", "expected at most 100 options", {

@@ -28,6 +28,10 @@ ALLOW = Concurrency(policy=WhenTaken.ALLOW)
 CAP_3 = CatchUp(at_most=3)
 ONLY_NEWEST = CatchUp(policy=CatchUpPolicy.ONLY_NEWEST)
 SKIP_ALL = CatchUp(policy=CatchUpPolicy.SKIP_ALL)
+#: Skips all that was missed, however little.
+SWITCHED = CatchUp(policy=CatchUpPolicy.SKIP_ALL, missed_after=Duration(seconds=1))
+LENIENT = CatchUp(at_most=0, missed_after=Duration(hours=1))
+STRICT = CatchUp(not_older_than=Duration(seconds=1))
 
 
 def at(time: str, day: str = "2026-01-05") -> datetime:
@@ -321,19 +325,84 @@ def test_catch_up_after_half_an_hour(
         pytest.param(SKIP_ALL, 60, False, id="skip all: a minute late"),
         pytest.param(CatchUp(at_most=0), 59, True, id="B4 atMost 0: 59 s late"),
         pytest.param(CatchUp(at_most=0), 60, False, id="B4 atMost 0: a minute late"),
+        pytest.param(SWITCHED, 0, True, id="missed after a second: at its moment"),
+        pytest.param(SWITCHED, 0.999, True, id="missed after a second: just on time"),
+        pytest.param(SWITCHED, 1, False, id="missed after a second: a second late"),
+        pytest.param(SWITCHED, 2, False, id="missed after a second: a restart of two seconds"),
+        pytest.param(LENIENT, 3599, True, id="missed after an hour: just on time"),
+        pytest.param(LENIENT, 3600, False, id="missed after an hour: an hour late"),
+        pytest.param(STRICT, 59, True, id="what is on time is not too old"),
+        pytest.param(STRICT, 60, False, id="what was missed is"),
         pytest.param(CatchUp(), 300, True, id="oldest first: as old as may be"),
         pytest.param(CatchUp(), 301, False, id="oldest first: too old"),
         pytest.param(ONLY_NEWEST, 300, True, id="only newest: as old as may be"),
         pytest.param(ONLY_NEWEST, 301, False, id="only newest: too old"),
     ],
 )
-def test_how_late_a_due_time_may_be_found(catch_up: CatchUp, late: int, runs: bool) -> None:
+def test_how_late_a_due_time_may_be_found(catch_up: CatchUp, late: float, runs: bool) -> None:
     world = left("10:30", a_schedule("0 11 * * *"), catch_up=catch_up)
 
     world.settle_at(at("11:00") + timedelta(seconds=late))
 
     assert world.made() == (["11:00"] if runs else [])
     assert len(skipped(world)) == (0 if runs else 1)
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "expected", "reasons"),
+    [
+        pytest.param(SKIP_ALL, [30], [("Missed", 29)], id="skip all: the newest is on time"),
+        pytest.param(CatchUp(at_most=0), [30], [("Missed", 29)], id="atMost 0: the same"),
+        pytest.param(ONLY_NEWEST, [30], [("Missed", 29)], id="only the newest"),
+        pytest.param(CAP_3, [1, 2, 3], [("TooManyMissed", 27)], id="the oldest three"),
+        pytest.param(
+            CatchUp(not_older_than=Duration(seconds=2)),
+            [28, 29, 30],
+            [("TooOld", 27)],
+            id="what is younger than two seconds",
+        ),
+    ],
+)
+def test_a_line_of_every_second_keeps_to_the_same_rule_after_30_s(
+    catch_up: CatchUp, expected: list[int], reasons: list[tuple[str, int]]
+) -> None:
+    world = left("10:30", a_schedule("* * * * * * *"), catch_up=catch_up)
+
+    world.settle_at(at("10:30:30"))
+
+    runs = {job.metadata.name for job in world.jobs.values()}
+    second = int(at("10:30").timestamp())
+    assert runs == {f"report-{second + late}" for late in expected}
+    assert [(reason, count) for _, reason, count in skipped(world)] == reasons
+
+
+@pytest.mark.parametrize("line", ["* * * * * * *", "*/2 * * * * * *", "* * * * *"])
+@pytest.mark.parametrize("catch_up", [SKIP_ALL, CatchUp(at_most=0), SWITCHED])
+def test_what_is_looked_at_in_time_is_never_missed(catch_up: CatchUp, line: str) -> None:
+    world = ConfigDesk(
+        a_job_config(
+            "report", a_schedule(line), catch_up=catch_up, concurrency=Concurrency(max_queued=99)
+        ),
+        at=at("10:30:30"),
+    )
+
+    world.run_through(at("10:31:10"))
+
+    assert world.jobs
+    assert skipped(world) == []
+
+
+def test_what_was_made_in_time_is_run_although_a_later_one_has_come() -> None:
+    world = left("10:30", a_schedule("* * * * * * *"), catch_up=SKIP_ALL)
+    world.at(at("10:30:01"))
+    world.plane.hear()
+    world.plane.apply(world.plane.look("report", world.clock.now()))
+    (made,) = world.jobs
+
+    world.settle_at(at("10:30:05"))
+
+    assert made in {each.name for each in world.config().status.books.expected}
+    assert [count for _, _, count in skipped(world)] == [3]
 
 
 def test_b4_at_most_0_goes_on_scheduling() -> None:

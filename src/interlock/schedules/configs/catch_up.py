@@ -1,12 +1,17 @@
 """What becomes of the due times that a look finds: which are run, and why the others are not.
 
+One rule says which of them were missed, whatever their lines are: a due time is missed when it is
+found `catchUp.missedAfter` after its moment or later, or when a later one has come by then. So of
+what a look finds one at most is on time: the newest. It is run with every policy, though the
+oldest first may fill atMost before it; what was missed is dealt with by the policy.
+
 Never more than a bounded number of due times is walked: what lies beyond is told as one stretch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,15 +26,12 @@ from interlock.schedules.configs.due_times import (
     next_run,
 )
 
-#: A due time that is late by less was not missed, whatever the policy: somebody was looking.
-ON_TIME = timedelta(minutes=1)
 #: So many due times that are not run are counted one by one at a look.
 COUNTED = 1000
 #: So many searches are made for that: a config of many lines has fewer due times counted.
 _SEARCHES = 20_000
 _SECOND = timedelta(seconds=1)
 _INSTANT = timedelta(microseconds=1)
-_EVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Run(Struct, frozen=True):
@@ -47,16 +49,39 @@ class Look(Struct, frozen=True, kw_only=True):
     now: datetime
 
     @property
-    def oldest(self) -> datetime:
-        """Due times before this moment are not run. Nothing that is on time is too old."""
-        # A whole minute late is missed.
-        on_time = self.now - ON_TIME + _INSTANT
-        if self.catch_up.policy is CatchUpPolicy.SKIP_ALL:
-            return on_time
-        try:
-            return min(on_time, self.now - self.catch_up.not_older_than)
-        except OverflowError:
-            return _EVER
+    def is_empty(self) -> bool:
+        """Whether nothing was due."""
+        due = next_due(self.timing, self.begin)
+        return due is None or due.at > self.now
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a look finds of those to be run."""
+
+    #: The newest of them; None when there is none.
+    newest: datetime | None = None
+    is_on_time: bool = False
+    #: Those before this moment are too old to be caught up on.
+    oldest: datetime
+
+
+def find(look: Look) -> Found:
+    """The newest due time of a look, whether it is on time, and which are too old.
+
+    Nothing that is on time is too old.
+    """
+    catch_up, now = look.catch_up, look.now
+    try:
+        oldest = max(look.begin, now - catch_up.not_older_than)
+    except OverflowError:
+        oldest = look.begin
+    newest = None if look.is_empty else last_run(look.timing, now)
+    if newest is None or newest <= look.begin:
+        return Found(oldest=oldest)
+    # As late as that is missed.
+    is_on_time = now - newest < catch_up.missed_after
+    oldest = min(oldest, newest) if is_on_time else oldest
+    return Found(newest=newest, is_on_time=is_on_time, oldest=oldest)
 
 
 def account_for(look: Look, taken: Sequence[datetime]) -> Iterator[Run | Skip]:
@@ -64,31 +89,35 @@ def account_for(look: Look, taken: Sequence[datetime]) -> Iterator[Run | Skip]:
 
     Those in `taken` have their Job already, made by an earlier look, and are run in any case.
     """
-    counter = _Counter(look)
+    if look.is_empty:
+        return
+    found = find(look)
+    counter = _Counter(look, found)
     place = look.begin
-    for at in sorted({*taken, *_chosen(look, taken)}):
+    for at in sorted({*taken, *_chosen(look, found, taken)}):
         yield from counter.skips(place, at - _SECOND)
         yield Run(at)
         place = at
     yield from counter.skips(place, look.now)
 
 
-def _chosen(look: Look, taken: Sequence[datetime]) -> Iterator[datetime]:
+def _chosen(look: Look, found: Found, taken: Sequence[datetime]) -> Iterator[datetime]:
     """The due times to be run, beside those that were taken before."""
-    catch_up, now = look.catch_up, look.now
-    if catch_up.policy is CatchUpPolicy.ONLY_NEWEST or not catch_up.at_most:
-        newest = last_run(look.timing, now)
-        if newest is None or newest <= look.begin:
-            return
-        # atMost: 0 is no catching up at all; what is on time is still run.
-        if newest > now - ON_TIME or (catch_up.at_most and newest >= look.oldest):
-            yield newest
+    catch_up, newest = look.catch_up, found.newest
+    if newest is None:
+        return
+    if not catch_up.at_most or catch_up.policy is CatchUpPolicy.SKIP_ALL:
+        # Nothing is caught up on; what is on time is no catching up.
+        yield from (newest,) if found.is_on_time else ()
+        return
+    if catch_up.policy is CatchUpPolicy.ONLY_NEWEST:
+        yield from (newest,) if newest >= found.oldest else ()
         return
     room = catch_up.at_most - len(taken)
-    after = max(look.begin, look.oldest - _INSTANT) if look.oldest > _EVER else look.begin
+    after = max(look.begin, found.oldest - _INSTANT)
     while room > 0:
         run = next_run(look.timing, after)
-        if run is None or run > now:
+        if run is None or run > newest:
             return
         if run not in taken:
             yield run
@@ -99,8 +128,9 @@ def _chosen(look: Look, taken: Sequence[datetime]) -> Iterator[datetime]:
 class _Counter:
     """Tells the due times that are not run, neighbours of one reason together."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: Look, found: Found) -> None:
         self._look = look
+        self._found = found
         lines = sum(len(planned.schedule.lines) for planned in look.timing.planned)
         self._left = max(10, min(COUNTED, _SEARCHES // max(lines, 1)))
 
@@ -132,19 +162,16 @@ class _Counter:
         if due.reason is not None:
             return Skip(at=due.at, reason=due.reason, message=due.message)
         catch_up = self._look.catch_up
-        match catch_up.policy:
-            case CatchUpPolicy.SKIP_ALL if due.at < self._look.oldest:
-                return Skip(at=due.at, reason=SkipReason.MISSED, message="it was missed")
-            case CatchUpPolicy.OLDEST_FIRST | CatchUpPolicy.ONLY_NEWEST if (
-                due.at < self._look.oldest
-            ):
-                message = f"it was found later than {catch_up.not_older_than} after"
-                return Skip(at=due.at, reason=SkipReason.TOO_OLD, message=message)
-            case CatchUpPolicy.ONLY_NEWEST:
-                message = "a newer one is run instead"
-                return Skip(at=due.at, reason=SkipReason.MISSED, message=message)
+        if catch_up.policy is CatchUpPolicy.SKIP_ALL:
+            return Skip(at=due.at, reason=SkipReason.MISSED, message="it was missed")
+        if due.at < self._found.oldest:
+            message = f"it was found later than {catch_up.not_older_than} after"
+            return Skip(at=due.at, reason=SkipReason.TOO_OLD, message=message)
         if not catch_up.at_most:
             return Skip(at=due.at, reason=SkipReason.MISSED, message="it was missed")
+        if catch_up.policy is CatchUpPolicy.ONLY_NEWEST:
+            message = "a newer one is run instead"
+            return Skip(at=due.at, reason=SkipReason.MISSED, message=message)
         message = f"more than {catch_up.at_most} were found at one look"
         return Skip(at=due.at, reason=SkipReason.TOO_MANY_MISSED, message=message)
 

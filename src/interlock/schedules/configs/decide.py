@@ -39,7 +39,7 @@ from interlock.schedules.configs.books import (
     slot_of,
     strays,
 )
-from interlock.schedules.configs.catch_up import ON_TIME, Look, Run, account_for
+from interlock.schedules.configs.catch_up import Look, Run, account_for, find
 from interlock.schedules.configs.conditions import conditions_of
 from interlock.schedules.configs.counting import counted, waits
 from interlock.schedules.configs.due_times import next_due, next_run
@@ -86,9 +86,11 @@ def decide_config(view: ConfigView, now: datetime) -> Decision:
     if view.config.is_going:
         return Decision()
     opened = open_books(view, now)
-    outcomes = tuple(_outcomes(view, opened, now))
+    catch_up = view.config.spec.catch_up
+    look = Look(timing=view.timing, catch_up=catch_up, begin=opened.begin, now=now)
+    outcomes = tuple(_outcomes(view, look))
     missing = tuple(each for each in outcomes if isinstance(each, Missing))
-    known = _known_first(outcomes, missing, now)
+    known = _known_first(outcomes, missing, look)
     if missing and not known:
         creates = tuple(CreateJob(each.job) for each in missing)
         wake_at = _wake_at(view, view.config.status, now)
@@ -98,28 +100,29 @@ def decide_config(view: ConfigView, now: datetime) -> Decision:
 
 
 def _known_first(
-    outcomes: tuple[Outcome, ...], missing: tuple[Missing, ...], now: datetime
+    outcomes: tuple[Outcome, ...], missing: tuple[Missing, ...], look: Look
 ) -> tuple[Outcome, ...]:
     """The outcomes that can be written down now: all, or those before the first missing Job.
 
     Jobs that are caught up on are written down all at once, so that a look which is interrupted
-    does not run more of them than it may. One that has just become due must not hold up others.
+    does not run more of them than it may. One that is on time must not hold up others.
     """
     if not missing:
         return outcomes
     first = missing[0].at
     before = tuple(each for each in outcomes if each.at < first)
-    is_live = first > now - ON_TIME
-    return before if is_live and any(isinstance(each, Taken) for each in before) else ()
+    if not any(isinstance(each, Taken) for each in before):
+        return ()
+    found = find(look)
+    return before if found.is_on_time and found.newest == first else ()
 
 
-def _outcomes(view: ConfigView, opened: Opened, now: datetime) -> Iterator[Outcome]:
+def _outcomes(view: ConfigView, look: Look) -> Iterator[Outcome]:
     """What becomes of each due time that was not accounted for, in order."""
-    if opened.begin >= now or not view.timing.planned:
+    config, now = view.config, look.now
+    if look.begin >= now or not view.timing.planned:
         return
-    config = view.config
-    existing = jobs_by_slot(view, opened.begin, now)
-    look = Look(timing=view.timing, catch_up=config.spec.catch_up, begin=opened.begin, now=now)
+    existing = jobs_by_slot(view, look.begin, now)
     occupancy: Occupancy | None = None
     for due in account_for(look, tuple(existing)):
         if isinstance(due, Skip):

@@ -41,6 +41,9 @@ class SimClock:
         #: What was last told: it is asked for many times at one moment.
         self._told_us = -1
         self._told = origin
+        #: The world's own time when it was made, and the earliest that it ever showed.
+        self.made_at = origin + timedelta(microseconds=loop.now_us)
+        self.earliest = self.made_at
         self.waiting: dict[SimTimer, None] = {}
         #: Whoever wants to know when it is set.
         self.jumps: list[Callable[[], None]] = []
@@ -75,6 +78,7 @@ class SimClock:
     def jump(self, by: timedelta) -> None:
         """Set the clock forwards or backwards, and tell those who asked."""
         self._ahead_us += by // _MICROSECOND
+        self.earliest = min(self.earliest, self.now())
         for timer in tuple(self.waiting):
             if timer.handle is not None:
                 timer.handle.cancel()

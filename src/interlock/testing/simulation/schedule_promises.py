@@ -20,7 +20,13 @@ from interlock.resources.controlled_job import (
     WindowOutcome,
 )
 from interlock.resources.job import Job
-from interlock.resources.job_config import JobConfig, JobConfigSpec, Skip
+from interlock.resources.job_config import (
+    CatchUpPolicy,
+    JobConfig,
+    JobConfigSpec,
+    Skip,
+    SkipReason,
+)
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import (
     SCHEDULED_AT_ANNOTATION,
@@ -29,6 +35,7 @@ from interlock.resources.schedule import (
     Books,
     is_manual,
     is_of_schedule,
+    scheduled_at,
 )
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.due import Schedule, upcoming
@@ -267,6 +274,77 @@ class EveryDueTimeAccounted(SchedulePromise):
                 if late is not None:
                     name = config.metadata.name
                     raise self.broken(f"{late} of {name} is not accounted for", name)
+
+
+class MissedByTheRule(Promise):
+    """What was missed is run only if `catchUp` says so, and what is on time is not skipped for it.
+
+    When a Job was decided on is not known, for writes take long and planes are paused; but it was
+    not before its plane began. What was missed by then was missed when it was looked at.
+    """
+
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        #: When each config was last changed, by uid.
+        self._changed: dict[str, datetime] = {}
+
+    def wrote(self, change: Change) -> None:
+        """Nobody makes a Job for what was missed before they were there."""
+        job, clock = change.event.resource, self.truth.clocks.get(self.truth.writer)
+        if change.before is not None or not isinstance(job, Job) or clock is None:
+            return
+        owner, at = owner_of(job), scheduled_at(job)
+        config = next((c for c in self.truth.schedules.values() if c.metadata.uid == owner), None)
+        if at is None or not isinstance(config, JobConfig) or _has_calendars(config):
+            return
+        changed = self._changed.get(config.metadata.uid)
+        if changed is not None and changed >= clock.made_at:
+            # It may have been made by what the config was before.
+            return
+        why = _why_not_run(config, at, clock.earliest)
+        if why:
+            raise self.broken(f"{job.metadata.name} is made, and {why}", config.metadata.name)
+
+    def scheduled(self, change: Change) -> None:
+        """What is told as missed was missed when it was looked at."""
+        before, after = change.before, change.event.resource
+        if not isinstance(after, JobConfig) or change.event.type is EventType.DELETED:
+            return
+        if not isinstance(before, JobConfig) or before.spec != after.spec:
+            self._changed[after.metadata.uid] = self.truth.moment
+            return
+        looked_at = after.status.counted_at
+        if looked_at is None or _has_calendars(after):
+            return
+        for skip in _new_skips(before, after):
+            last = skip.until or skip.at
+            if skip.reason in _OF_CATCH_UP and not _was_missed(after, last, looked_at):
+                name = after.metadata.name
+                raise self.broken(f"{last} of {name} is {skip.reason} and was on time", name)
+
+
+_OF_CATCH_UP = (SkipReason.MISSED, SkipReason.TOO_OLD)
+
+
+def _why_not_run(config: JobConfig, at: datetime, now: datetime) -> str:
+    """Why a due time that is found at a moment or later may not be run; empty when it may."""
+    catch_up = config.spec.catch_up
+    if not _was_missed(config, at, now):
+        return ""
+    if catch_up.policy is CatchUpPolicy.SKIP_ALL or not catch_up.at_most:
+        return "nothing that was missed is run"
+    if catch_up.policy is CatchUpPolicy.ONLY_NEWEST and any(due_between(config, at, now)):
+        return "a newer one was due"
+    return "it was too old" if now - at > catch_up.not_older_than else ""
+
+
+def _was_missed(config: JobConfig, at: datetime, now: datetime) -> bool:
+    is_late = now - at >= config.spec.catch_up.missed_after
+    return is_late or any(due_between(config, at, now))
+
+
+def _has_calendars(config: JobConfig) -> bool:
+    return any(schedule.exclude or schedule.only for schedule in config.spec.schedules)
 
 
 def _begin(before: JobConfig | None, after: JobConfig) -> datetime:
@@ -517,6 +595,7 @@ SCHEDULE_PROMISES: tuple[type[Promise], ...] = (
     OncePerDueTime,
     OneAtATime,
     EveryDueTimeAccounted,
+    MissedByTheRule,
     WindowsKept,
     SchedulesSettle,
 )

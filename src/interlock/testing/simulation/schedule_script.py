@@ -147,6 +147,7 @@ class _Taste:
                 policy=random.choice(tuple(CatchUpPolicy)),
                 at_most=random.choice((0, 1, 5, 100)),
                 not_older_than=random.choice((_length(45), _length(300), _length(7200))),
+                missed_after=random.choice((_length(1), _length(60), _length(60), _length(600))),
             ),
             history=HistoryLimits(succeeded=random.choice((0, 2, 50)), failed=50),
         )

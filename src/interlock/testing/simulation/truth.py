@@ -21,6 +21,7 @@ from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import Event, EventType
 from interlock.store.watching import Change
+from interlock.testing.simulation.clock import SimClock
 from interlock.testing.simulation.loop import SimLoop
 from interlock.testing.simulation.machine import Life
 
@@ -75,6 +76,8 @@ class Truth:
         self.stands_since: dict[str, float] = {}
         #: Who made the write that is being judged.
         self.writer = ""
+        #: The clock of every control plane that ever was, by its name.
+        self.clocks: dict[str, SimClock] = {}
         #: How long a view of the line may be out of date in this world.
         self.patience = 5.0
         #: How many pods may still be made for a Job that was told to stop; None where news may be

@@ -96,6 +96,7 @@ class Plane:
         self.process = world.loop.start_process(self.name)
         self.clock = SimClock(world.loop, self.process, world.epoch)
         self.clock.jump(world.ahead[number])
+        world.truth.clocks[self.name] = self.clock
         wire = self.wire(world.store_process)
         self.store = FaultyStore(world.store, wire, world.loop, world.truth)
         self._runtimes: list[FaultyRuntime] = []

@@ -17,6 +17,8 @@ from interlock.modes.cli.importing.templates import batch_template, metadata_of
 API_VERSIONS = ("batch/v1", "batch/v1beta1")
 #: Without a deadline a CronJob runs what it missed last, however long ago that was.
 LONG_AGO = "365d"
+#: What is late by less is on time, unless `missedAfter` says otherwise.
+_ON_TIME_S = 60
 _POLICIES = ("Allow", "Forbid", "Replace")
 
 
@@ -115,7 +117,12 @@ def _catch_up(spec: Fields) -> dict[str, Any]:
     if deadline == 0:
         why = "a CronJob with 0 is never on time"
         spec.note("startingDeadlineSeconds", "0 is not carried over", why, "1s")
-    return {"policy": "OnlyNewest", "notOlderThan": f"{max(deadline, 1)}s"}
+    seconds = max(deadline, 1)
+    catch_up = {"policy": "OnlyNewest", "notOlderThan": f"{seconds}s"}
+    if seconds < _ON_TIME_S:
+        # Kubernetes starts nothing after the deadline, however short it is.
+        catch_up["missedAfter"] = f"{seconds}s"
+    return catch_up
 
 
 def _history(spec: Fields) -> dict[str, int]:
