@@ -218,6 +218,18 @@ def test_a_job_that_a_person_stops_before_it_is_in_the_books_is_not_made_again()
     assert status.window.outcome is WindowOutcome.STOPPED_BY_USER
 
 
+def test_a_person_s_stop_holds_for_a_leader_whose_clock_is_behind() -> None:
+    """Who takes it for one that is still to come would replace it (ScheduleWorld, seed 5073)."""
+    job = a_run(
+        RECREATE, f"{MON} 09:00", 0, "Running", template=OLD_HASH, user_stop=True,
+        kill_at=moment(f"{MON} 13:00"), stop=f"{MON} 17:00",
+    )  # fmt: skip
+
+    decision = decide_controlled(a_view(RECREATE, job), moment(f"{MON} 12:12"))
+
+    assert made(decision) == []
+
+
 def test_l5_also_when_the_template_changes() -> None:
     job = a_run(
         RECREATE, f"{MON} 09:00", suspend=True, user_stop=True, template=OLD_HASH,

@@ -159,8 +159,10 @@ def fate_of(job: Job, now: datetime) -> Fate:
 
 def is_told(job: Job, now: datetime) -> bool:
     """Whether the Job was told to stop. What was said once holds, also if clocks are set back."""
-    kill_at = job.spec.kill_at
-    if STOPPED_BECAUSE_ANNOTATION in job.metadata.annotations:
+    kill_at, annotations = job.spec.kill_at, job.metadata.annotations
+    if STOPPED_BECAUSE_ANNOTATION in annotations:
+        return True
+    if annotations.get(SUSPEND_REASON_ANNOTATION) == USER_STOP and is_kill_of_person(job):
         return True
     return kill_at is not None and kill_at <= now
 
