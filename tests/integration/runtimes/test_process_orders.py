@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from interlock.private_files import check_directory
 from interlock.resources.durations import parse_duration
 from interlock.resources.process import EnvFile, ProcessLimits
 from interlock.resources.tasks import ReportState, TaskOrder, TaskReport
+from interlock.runtimes.keeper.output import logs_place
 from interlock.runtimes.logs import LogReader
 from interlock.testing.runtime_contract import Exits, is_over
 from interlock.testing.workshop import ProcessShop
+
+#: A program that has another user print, and prints what the log then says.
+_PRINTS = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_process_orders import run, shell
+script = "echo one > /dev/stdout; echo two >> /dev/stderr"
+print(run(Path(sys.argv[1]), command=shell(script), user="nobody", working_dir="/")[1], end="")
+"""
 
 
 def run(place: Path, **order: Any) -> tuple[TaskReport, str]:
@@ -134,13 +150,34 @@ def test_tasks_get_the_umask_of_their_server(umask: int, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
-def test_another_user_may_open_its_own_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "group", [pytest.param(None, id="its own group"), pytest.param("1", id="another group")]
+)
+def test_another_user_may_open_its_own_output(group: str | None, tmp_path: Path) -> None:
     script = "echo one > /dev/stdout; echo two >> /dev/stderr; ls -L -n /proc/self/fd/1"
-    report, said = run(tmp_path, command=shell(script), user="65534", working_dir="/")
+    report, said = run(tmp_path, command=shell(script), user="nobody", group=group, working_dir="/")
     assert report.exit_code == 0
-    one, two, mode, *_ = said.split(maxsplit=3)
+    one, two, mode, _, owner, *_ = said.split()
     assert (one, two) == ("one", "two")
-    assert mode.startswith("-rw-------")
+    assert (mode[:10], owner) == ("-rw-rw----", "0")
+    logs = logs_place(tmp_path / "data")
+    assert {stat.S_IMODE(place.stat().st_mode) for place in (logs, *logs.iterdir())} == {0o700}
+    check_directory(tmp_path / "data")
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("setpriv") is None,
+    reason="only root may change users, and setpriv takes rights from it",
+)
+@pytest.mark.parametrize(
+    "lacks", [pytest.param("-chown", id="give"), pytest.param("-dac_override", id="read")]
+)
+def test_a_root_that_may_not_give_or_read_files_keeps_logs(lacks: str, tmp_path: Path) -> None:
+    """A service that runs as root, and may become others, but has few rights besides."""
+    lacks = f"{lacks},-dac_read_search"
+    command = ["setpriv", "--bounding-set", lacks, sys.executable, "-c", _PRINTS, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("one\ntwo\n", "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")

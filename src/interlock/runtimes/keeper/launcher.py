@@ -195,11 +195,10 @@ def _take_account(start: Start, output: int, tell: int) -> None:
     if account is None or os.geteuid() != 0:
         return
     uid, gid, groups = account
-    # It is its own output: without this, /dev/stdout could not be opened by whoever prints to it.
-    os.fchown(output, uid, -1)
     try:
         os.setgroups(groups)
         os.setgid(gid)
+        _share(output, gid)
         os.setuid(uid)
     except OSError as error:
         if error.errno in _SHORTAGES:
@@ -207,6 +206,20 @@ def _take_account(start: Start, output: int, tell: int) -> None:
         told = os.strerror(error.errno or 0)
         raise NotStartedError(f"user {user!r}, group {group!r}: {told}") from error
     _tell(tell, DOES)
+
+
+def _share(output: int, gid: int) -> None:
+    """Let a group open its own output by name: /dev/stdout and /dev/stderr are such names.
+
+    It stays the server's, which may be a root without the right to read the files of others. And a
+    member of the group needs no right to give it away, so this comes after we have become one.
+    """
+    try:
+        os.fchown(output, -1, gid)
+        os.fchmod(output, 0o660)
+    except OSError:
+        # A file system without groups: all but those names works.
+        return
 
 
 def _environment(start: Start, tell: int) -> dict[str, str]:
