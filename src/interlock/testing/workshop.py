@@ -96,9 +96,7 @@ class ProcessShop:
 
     async def until_so(self, true: Callable[[], bool]) -> None:
         """Wait for something that nobody reports."""
-        async with asyncio.timeout(_DEADLINE_S):
-            while not true():
-                await asyncio.sleep(_LOOK_S)
+        await until_so(true)
 
     def let_go(self, task: TaskId) -> None:
         """Tell work that waits for it to exit."""
@@ -156,6 +154,13 @@ class ProcessShop:
 
     def _trace(self, task: TaskId) -> Path:
         return self._traces / str(task).replace("/", "-")
+
+
+async def until_so(true: Callable[[], bool]) -> None:
+    """Wait for something that nobody reports."""
+    async with asyncio.timeout(_DEADLINE_S):
+        while not true():
+            await asyncio.sleep(_LOOK_S)
 
 
 def _script(

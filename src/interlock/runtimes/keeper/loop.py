@@ -110,6 +110,7 @@ class Keeper:
             self._connections.flush()
         self._connections.close_all()
         self._launcher.close()
+        self._outputs.close()
         (self._data_dir / SOCKET_NAME).unlink(missing_ok=True)
         self.journal.close()
 
@@ -300,6 +301,9 @@ class Keeper:
     def _recover(self) -> None:
         for record in self._findings.records:
             self._keep(record)
+            if isinstance(record, Over):
+                # What it printed while there was no keeper was never cut.
+                self._outputs.drop(log_name(self._place, self.ledger.by_serial[record.serial].task))
         for serial in self._findings.to_start:
             self.starter.add(serial)
         for serial in self._findings.adopted:

@@ -1,14 +1,13 @@
 """What tasks print: one file per attempt, bounded, with the times at which it grew.
 
 A task writes straight into its file; no pipe and no keeper is in the way. Once a second the keeper
-looks at the sizes: it notes when a file grew, and gives the oldest part of one that is too long
-back to the disk. That leaves a hole at its beginning and every offset as it is, so readers go on
-undisturbed and no line is lost between a copy and a cut.
+looks at the sizes and notes when a file grew. The oldest part of one that is too long is given back
+to the disk (`log_cap`). That leaves a hole at its beginning and every offset as it is, so readers
+go on undisturbed and no line is lost between a copy and a cut.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import struct
 from datetime import datetime
@@ -16,13 +15,8 @@ from pathlib import Path
 
 from interlock.private_files import open_private
 from interlock.resources.tasks import TaskId
-from interlock.runtimes.keeper.kernel import punch_hole
+from interlock.runtimes.keeper.log_cap import KEPT_BYTES, SLACK_BYTES, LogCap
 
-#: How much of an attempt's output is kept, from its end.
-KEPT_BYTES = 16 << 20
-#: It may grow by this much more before the oldest part goes: a hole at a time, not at every look.
-_SLACK = 1 << 20
-_BLOCK = 4096
 #: An offset, and the moment by which everything before it was written, in microseconds.
 SAMPLE = struct.Struct("<QQ")
 
@@ -77,9 +71,9 @@ def _shelf(safe_uid: str) -> str:
 class Outputs:
     """The logs of running tasks."""
 
-    def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
-        self._kept = kept_bytes
+    def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
+        self._cap = LogCap()
 
     def __bool__(self) -> bool:
         return bool(self._sizes)
@@ -87,53 +81,33 @@ class Outputs:
     def add(self, log: str) -> None:
         """A task writes to it from now on."""
         self._sizes[log] = 0
+        self._cap.watch(log)
 
     def drop(self, log: str) -> None:
         """Nobody writes to it any more."""
-        if self._sizes.pop(log, None) is not None and _size(log) > self._kept + _SLACK:
-            self._trim(log)
+        self._sizes.pop(log, None)
+        self._cap.leave(log)
 
     def look(self, now: datetime) -> None:
-        """Note which logs grew, and cut those that are too long."""
+        """Note which logs grew."""
         for log, known in self._sizes.items():
             size = _size(log)
             if size in (known, 0):
                 continue
             self._sizes[log] = size
             _note(log, size, now)
-            if size > self._kept + _SLACK:
-                self._trim(log)
+            if size > KEPT_BYTES + SLACK_BYTES:
+                # Most were cut by now, but not where the kernel tells of no writes.
+                self._cap.watch(log)
 
-    def _trim(self, log: str) -> None:
-        """Give back all but the newest part."""
-        try:
-            fd = open_private(log, os.O_RDWR)
-        except OSError:
-            return
-        try:
-            size = os.fstat(fd).st_size
-            begins = _first_byte(fd)
-            if size - begins <= self._kept + _SLACK:
-                return
-            punch_hole(fd, (size - self._kept) // _BLOCK * _BLOCK)
-        except OSError as error:
-            if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS):
-                # A file system without holes: bounded is better than whole.
-                os.ftruncate(fd, 0)
-        finally:
-            os.close(fd)
+    def close(self) -> None:
+        """Cut what is too long for the last time."""
+        self._cap.close()
 
 
 def _size(log: str) -> int:
     try:
         return os.stat(log).st_size  # noqa: PTH116  Once a second for every task.
-    except OSError:
-        return 0
-
-
-def _first_byte(fd: int) -> int:
-    try:
-        return os.lseek(fd, 0, os.SEEK_DATA)
     except OSError:
         return 0
 
