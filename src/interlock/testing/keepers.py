@@ -10,6 +10,7 @@ import signal
 from pathlib import Path
 
 from interlock.runtimes.keeper import kernel
+from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.journal import records_in
 from interlock.runtimes.keeper.records import Founded
 from interlock.runtimes.keeper.wire import JOURNAL_NAME, LOCK_NAME
@@ -28,9 +29,11 @@ def end_everything(data_dir: Path) -> None:
         stack.callback(os.close, lock)
         _take(lock, data_dir)
         base = base_of(data_dir)
-        while base and (pids := [pid for found in kernel.marked(base).values() for pid in found]):
+        while pids := living(data_dir):
             for pid in pids:
                 kill_and_wait(pid)
+        if base:
+            _cgroups(data_dir, base).close()
 
 
 def kill_keeper(data_dir: Path) -> None:
@@ -59,7 +62,16 @@ def keeper_pid(data_dir: Path) -> int | None:
 def living(data_dir: Path) -> list[int]:
     """Every process that a task of this data directory left alive."""
     base = base_of(data_dir)
-    return [pid for pids in kernel.marked(base).values() for pid in pids] if base else []
+    if not base:
+        return []
+    found = [*kernel.marked(base).values(), *_cgroups(data_dir, base).all_members().values()]
+    return list(dict.fromkeys(pid for pids in found for pid in pids))
+
+
+def _cgroups(data_dir: Path, base: int) -> Cgroups:
+    cgroups = Cgroups(data_dir, base)
+    cgroups.find_places()
+    return cgroups
 
 
 def base_of(data_dir: Path) -> int:

@@ -2,8 +2,9 @@
 
 The keeper is the subreaper of its tasks: whatever a task leaves behind becomes the keeper's child.
 So when the main process is reaped, all that is left of its task is below children of the keeper
-that are not main processes; each is given to its task by its mark, its session or its environment.
-One that took off all three on purpose is given to none, and its task is over without it.
+that are not main processes; each is given to its task by its mark, its cgroup, its session or its
+environment. Where there are no cgroups, one that took off the other three on purpose is given to
+none, and its task is over without it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from interlock.runtimes.keeper import kernel
+from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.environment import TASK_VARIABLE
 
 #: A process that forks while it is being killed is looked for again this often.
@@ -32,9 +34,14 @@ class Family:
     """The keeper's children: the main processes of tasks, and the orphans they left."""
 
     def __init__(
-        self, base: int, serial_of: Callable[[str], int | None], launcher: Callable[[], int]
+        self,
+        base: int,
+        cgroups: Cgroups,
+        serial_of: Callable[[str], int | None],
+        launcher: Callable[[], int],
     ) -> None:
         self._base = base
+        self._cgroups = cgroups
         #: The one child that belongs to no task.
         self._launcher = launcher
         #: Has processes that are being started say who they are.
@@ -103,6 +110,7 @@ class Family:
         else:
             self._find_orphans()
             roots = list(self._left.get(serial, ()))
+        roots += self._cgroups.members(serial)
         found = []
         for pid in kernel.descendants_of(roots):
             stat = kernel.stat_of(pid)
@@ -112,6 +120,8 @@ class Family:
 
     def signal(self, serial: int, number: signal.Signals) -> None:
         """Send a signal to every process of a task; SIGKILL until no new one turns up."""
+        if number is signal.SIGKILL:
+            self._cgroups.kill(serial)
         seen: set[int] = set()
         for _ in range(_ROUNDS):
             fresh = [pid for pid in self.living(serial) if pid not in seen]
@@ -153,10 +163,10 @@ class Family:
                 self._left[serial].add(pid)
 
     def _owner_of(self, pid: int) -> int | None:
-        """The task of an orphan: by its mark, its session, or its environment."""
-        mark = kernel.mark_of(pid)
-        if mark is not None and mark in self._left:
-            return mark
+        """The task of an orphan: by its mark, its cgroup, its session, or its environment."""
+        for mark in (kernel.mark_of(pid), self._cgroups.serial_of(pid)):
+            if mark is not None and mark in self._left:
+                return mark
         stat = kernel.stat_of(pid)
         if stat is not None and stat.session in self._mains:
             return self._mains[stat.session]

@@ -3,7 +3,8 @@
 The mark of a task is its soft limit for file locks (`RLIMIT_LOCKS`). Linux has not looked at
 that limit since 2.4.25, but every process still hands it down to its children, through `setsid`,
 double forks, `env -i`, closed descriptors and set-user-id programs alike. It costs one system
-call per start, where a control group costs several and a wait for all processors.
+call per start and works everywhere; one that takes it off on purpose is known by its cgroup, where
+there are any (`cgroups`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Stat(NamedTuple):
 
 def boot_id() -> str:
     """Which boot of the machine this is."""
-    return _read("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
+    return read_file("/proc/sys/kernel/random/boot_id").decode("ascii").strip()
 
 
 def become_subreaper() -> None:
@@ -61,7 +62,7 @@ def punch_hole(fd: int, length: int) -> None:
 
 def mark_of(pid: int) -> int | None:
     """The mark a process wears; None without one, and when there is no such process."""
-    limits = _read(f"/proc/{pid}/limits")
+    limits = read_file(f"/proc/{pid}/limits")
     at = limits.find(b"Max file locks")
     words = limits[at + 14 : at + 60].split() if at >= 0 else []
     return int(words[0]) if words and words[0].isdigit() else None
@@ -70,7 +71,7 @@ def mark_of(pid: int) -> int | None:
 def variable_of(pid: int, name: str) -> str | None:
     """A variable of the environment a process was started with."""
     prefix = name.encode() + b"="
-    for line in _read(f"/proc/{pid}/environ").split(b"\0"):
+    for line in read_file(f"/proc/{pid}/environ").split(b"\0"):
         if line.startswith(prefix):
             return line[len(prefix) :].decode("utf-8", "replace")
     return None
@@ -78,7 +79,7 @@ def variable_of(pid: int, name: str) -> str | None:
 
 def stat_of(pid: int) -> Stat | None:
     """Whose process it is; None when there is none."""
-    text = _read(f"/proc/{pid}/stat")
+    text = read_file(f"/proc/{pid}/stat")
     # The name is in parentheses and may hold anything, so count from the last one.
     words = text[text.rfind(b")") + 2 :].split()
     if len(words) < 20:
@@ -95,7 +96,7 @@ def children_of(pid: int) -> list[int]:
         return []
     found: list[int] = []
     for thread in threads:
-        found += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+        found += map(int, read_file(f"/proc/{pid}/task/{thread}/children").split())
     if not found and not HAS_CHILDREN_FILE:
         found = [other for other in processes() if (s := stat_of(other)) and s.parent == pid]
     return found
@@ -156,7 +157,8 @@ def descendants_of(roots: list[int]) -> list[int]:
     return found
 
 
-def _read(path: str) -> bytes:
+def read_file(path: str) -> bytes:
+    """What a file of the kernel's says; nothing when it cannot be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

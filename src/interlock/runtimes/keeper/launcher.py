@@ -1,9 +1,10 @@
 """The launcher: a small process (a zygote) that forks each task, so that the keeper waits for none.
 
 The keeper hands over what is to be started, and the end of a pipe. The launcher does nothing with
-it but fork, so nothing can hold it up. The child is the keeper's, wears the mark of its task from
-its first instant, and then looks up all that the definition names: its directory, its user, its
-files of variables, its program. Whatever of that hangs hangs that child alone.
+it but fork, so nothing can hold it up. The child is the keeper's, and from its first instant wears
+the mark of its task and is in its cgroup, where there are any. It then looks up all that the
+definition names: its directory, its user, its files of variables, its program. Whatever of that
+hangs hangs that child alone.
 
 On the pipe the child tells its process id, what it is about to look at, and why it failed. The
 kernel closes the pipe when the program begins: that is how the keeper learns of the start. The
@@ -72,19 +73,24 @@ DOES, FAILED, SHORT = b"?", b"!", b"~"
 _SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE)
 #: The number of the limit, which `resource` does not name.
 _RLIMIT_LOCKS = 10
-_CLONE_PARENT = 0x8000
+_CLONE_PARENT, _CLONE_INTO_CGROUP = 0x8000, 0x2_0000_0000
 _SIGINT, _SIGPIPE, _SIGCHLD, _SIGXFSZ = 2, 13, 17, 25
 #: The number of the system call `clone`, for which there is no function that forks. Machines that
 #: are not here have had the same one since there is a common table.
 _CLONE = {"x86_64": 56, "i686": 120, "armv7l": 120, "ppc64le": 120}.get(os.uname().machine, 220)
+_CLONE3 = 435
+_CLONE3_ARGUMENTS = struct.Struct("=11Q")
 _libc = ctypes.CDLL(None, use_errno=True)
 #: How much is told at most in one word, and of how many files: the pipe must not become full.
 _MOST_TOLD = 3000
 _FILES_TOLD = 10
 
 
-def serve(keeper: int, lock: int) -> None:
-    """Fork whatever comes through the socket, until the keeper is gone."""
+def serve(keeper: int, lock: int, cgroups: str = "") -> None:
+    """Fork whatever comes through the socket, until the keeper is gone.
+
+    `cgroups` is the directory in which each task gets a cgroup of its own, if it gets any.
+    """
     for number in (_SIGINT, _SIGPIPE, _SIGXFSZ):
         # Python ignores or catches them; a task starts with every signal as the kernel has it.
         _libc.signal(number, None)
@@ -96,7 +102,10 @@ def serve(keeper: int, lock: int) -> None:
         data, given = _receive(door)
         if not data:
             return
-        _launch(data, given, (keeper, lock))
+        cgroup = _make_cgroup(cgroups, data) if cgroups else -1
+        _launch(data, given, (keeper, lock), cgroup)
+        if cgroup >= 0:
+            os.close(cgroup)
         for fd in given:
             os.close(fd)
 
@@ -108,12 +117,29 @@ def _receive(door: _socket.socket) -> tuple[bytes, list[int]]:
     return data, [fd for _, _, given in ancillary for (fd,) in _FD.iter_unpack(given)]
 
 
-def _launch(data: bytes, given: list[int], inherited: tuple[int, int]) -> None:
+def _make_cgroup(place: str, data: bytes) -> int:
+    """The cgroup of a task, made unless it was tried before; -1 when it cannot be."""
+    (serial,) = SERIAL.unpack_from(data)
+    path = f"{place}/{serial:x}"
+    try:
+        os.mkdir(path)  # noqa: PTH102  pathlib is large.
+    except FileExistsError:
+        pass
+    except OSError:
+        # Too many of them, or they are gone: the mark is enough for all that do not take it off.
+        return -1
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return -1
+
+
+def _launch(data: bytes, given: list[int], inherited: tuple[int, int], cgroup: int) -> None:
     tell = given[0]
     (serial,) = SERIAL.unpack_from(data)
     wear_mark(serial)
     try:
-        pid = fork_sibling()
+        pid = _fork(cgroup)
     except OSError as error:
         os.write(tell, HEAD.pack(-(error.errno or errno.EAGAIN)))
         pid = -1
@@ -122,13 +148,45 @@ def _launch(data: bytes, given: list[int], inherited: tuple[int, int]) -> None:
     wear_mark(None)
 
 
-def fork_sibling() -> int:
+def _fork(cgroup: int) -> int:
+    """Fork a child into a cgroup, or have it enter by itself where the kernel is too old."""
+    if cgroup >= 0:
+        try:
+            return fork_sibling(cgroup)
+        except OSError as error:
+            if error.errno in _SHORTAGES:
+                raise
+    pid = fork_sibling()
+    if pid == 0 and cgroup >= 0:
+        _enter_cgroup(cgroup)
+    return pid
+
+
+def _enter_cgroup(cgroup: int) -> None:
+    try:
+        procs = os.open("cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=cgroup)
+        os.write(procs, b"0")
+        os.close(procs)
+    except OSError:
+        # The mark is enough for all that do not take it off.
+        return
+
+
+def fork_sibling(cgroup: int = -1) -> int:
     """Fork a child of our parent; 0 in the child. Only for a process with a single thread.
 
+    Into a cgroup at once: moving a process later waits for all processors.
+
     Raises:
-        OSError: There is no room for another process.
+        OSError: There is no room for another process, or this kernel cannot.
     """
-    pid = int(_libc.syscall(_CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0))
+    if cgroup < 0:
+        pid = int(_libc.syscall(_CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0))
+    else:
+        # A sibling has the signal of its elder at its end, and must not name one.
+        flags = _CLONE_PARENT | _CLONE_INTO_CGROUP
+        arguments = _CLONE3_ARGUMENTS.pack(flags, *[0] * 9, cgroup)
+        pid = int(_libc.syscall(_CLONE3, arguments, len(arguments)))
     if pid < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from interlock.resources.tasks import ReportState
 from interlock.runtimes.keeper import kernel, recovery
+from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.connections import Connections
 from interlock.runtimes.keeper.family import Family
 from interlock.runtimes.keeper.journal import Journal
@@ -62,8 +63,10 @@ class Keeper:
         for record in self.journal.read():
             self.ledger.apply(record)
         self._found()
-        self._launcher = Launcher(self._poll, lock)
-        self.family = Family(self.ledger.base, self._serial_of, lambda: self._launcher.pid)
+        self._launcher = Launcher(self._poll, lock, self._cgroups.place)
+        self.family = Family(
+            self.ledger.base, self._cgroups, self._serial_of, lambda: self._launcher.pid
+        )
         self._outputs = Outputs()
         self.starter = Starter(
             data_dir,
@@ -111,6 +114,7 @@ class Keeper:
         self._connections.close_all()
         self._launcher.close()
         self._outputs.close()
+        self._cgroups.close()
         (self._data_dir / SOCKET_NAME).unlink(missing_ok=True)
         self.journal.close()
 
@@ -144,6 +148,7 @@ class Keeper:
         entry = self.ledger.by_serial[over.serial]
         self._outputs.drop(log_name(self._place, entry.task))
         self._kill_at.pop(over.serial, None)
+        self._cgroups.remove(over.serial)
 
         def then() -> None:
             self.ledger.apply(over)
@@ -264,6 +269,7 @@ class Keeper:
         began = monotonic()
         self._outputs.look(wall_clock())
         self._note_start_times()
+        self._cgroups.retry()
         self.starter.look()
         # Thousands of tasks are looked at less often, so that looking stays a small part of it.
         pause = max(_LOOK_S, 20 * (monotonic() - began))
@@ -285,14 +291,27 @@ class Keeper:
         if not self.ledger.base:
             base = int.from_bytes(os.urandom(4), "big") >> 1 | 1
             self._keep(Founded(base, base << 32))
+        self._cgroups = Cgroups(self._data_dir, self.ledger.base)
+        self._cgroups.make_place()
+        if self.ledger.boot_id == kernel.boot_id():
+            # Another keeper was here, and may have been started in another cgroup.
+            self._cgroups.find_places()
         self._findings = recovery.find_out(
             self.ledger,
             boot_id=kernel.boot_id(),
-            marked=kernel.marked(self.ledger.base) if self.ledger.open else {},
+            marked=self._members() if self.ledger.open else {},
             stat_of=kernel.stat_of,
             now=wall_clock(),
         )
         self._keep(Booted(kernel.boot_id()))
+
+    def _members(self) -> dict[int, list[int]]:
+        """The living processes of every task, by their marks and their cgroups."""
+        found = kernel.marked(self.ledger.base)
+        for serial, pids in self._cgroups.all_members().items():
+            known = found.setdefault(serial, [])
+            known += [pid for pid in pids if pid not in known]
+        return found
 
     def _keep(self, record: Record) -> None:
         self.ledger.apply(record)
@@ -304,6 +323,7 @@ class Keeper:
             if isinstance(record, Over):
                 # What it printed while there was no keeper was never cut.
                 self._outputs.drop(log_name(self._place, self.ledger.by_serial[record.serial].task))
+        self._cgroups.tidy(self.ledger.open)
         for serial in self._findings.to_start:
             self.starter.add(serial)
         for serial in self._findings.adopted:
@@ -319,8 +339,7 @@ class Keeper:
         """Wait for any process of the task; it is over when two looks find none."""
         entry = self.ledger.by_serial[serial]
         for _ in range(2):
-            marked = kernel.marked(self.ledger.base)
-            for pid in recovery.survivors_of(entry, marked, kernel.stat_of):
+            for pid in self._survivors_of(entry):
                 try:
                     fd = os.pidfd_open(pid)
                 except OSError:
@@ -330,6 +349,12 @@ class Keeper:
                 return
         self.family.drop(serial)
         self.finish(recovery.gone(entry, wall_clock()))
+
+    def _survivors_of(self, entry: Entry) -> list[int]:
+        # By its cgroup first: looking for marks means to look at all processes there are.
+        return self._cgroups.members(entry.serial) or recovery.survivors_of(
+            entry, kernel.marked(self.ledger.base), kernel.stat_of
+        )
 
     def _adopted_ended(self, fd: int) -> None:
         serial = self._pidfds.pop(fd)

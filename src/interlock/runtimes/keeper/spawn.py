@@ -34,7 +34,7 @@ _SIGNALS = [
 _RUN = (
     "import sys; sys.path.insert(0, sys.argv[3]);"
     "from interlock.runtimes.keeper.launcher import serve;"
-    "serve(int(sys.argv[1]), int(sys.argv[2]))"
+    "serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[4])"
 )
 
 
@@ -82,9 +82,11 @@ class Launch(Struct, eq=False):
 class Launcher:
     """Hands starts to the process that forks them, and keeps the pipes on which they tell."""
 
-    def __init__(self, poll: select.epoll, lock: int) -> None:
+    def __init__(self, poll: select.epoll, lock: int, cgroups: str) -> None:
         self._poll = poll
         self._lock = lock
+        #: Where each task gets a cgroup; empty where they get none.
+        self._cgroups = cgroups
         self._door: socket.socket | None = None
         #: The process id of the launcher.
         self.pid = 0
@@ -191,7 +193,7 @@ class Launcher:
                 sys.executable,
                 [
                     *(sys.executable, "-I", "-S", "-c", _RUN),
-                    *(str(theirs.fileno()), str(self._lock), place),
+                    *(str(theirs.fileno()), str(self._lock), place, self._cgroups),
                 ],
                 os.environ,
                 setsid=True,
