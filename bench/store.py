@@ -25,6 +25,7 @@ from interlock.resources.metadata import Resource
 from interlock.store.contract import Selection
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite.file import open_for_writing
+from interlock.store.sqlite.seals import Row, Sums
 from interlock.store.sqlite.store import SqliteStore
 from interlock.store.sqlite.writer import Batch, commit
 from interlock.testing.builders import a_job
@@ -78,15 +79,15 @@ async def _write(path: Path, writers: int) -> float:
     return 2 * len(jobs) / took
 
 
-def bare(writers: int, insert: Callable[[sqlite3.Connection, list[object]], None]) -> float:
+def bare(writers: int, insert: Callable[[sqlite3.Connection, list[Row]], None]) -> float:
     """Writes per second of a loop that only hands bytes to SQLite, in groups of this size."""
     place = _fresh()
     try:
         connection = open_for_writing(place / "store.db")
         connection.executescript(OBJECT_TABLES)
         data = encode(a_job("job-000000", args={"region": "emea"}))
-        groups: list[list[object]] = [
-            [value for row in range(writers) for value in (start + row + 1, "Job", 0, data)]
+        groups: list[list[Row]] = [
+            [(start + row + 1, "Job", 0, data) for row in range(writers)]
             for start in range(0, WRITES[writers], writers)
         ]
         began = time.perf_counter()
@@ -99,11 +100,11 @@ def bare(writers: int, insert: Callable[[sqlite3.Connection, list[object]], None
         shutil.rmtree(place)
 
 
-def _append(connection: sqlite3.Connection, group: list[object]) -> None:
+def _append(connection: sqlite3.Connection, group: list[Row]) -> None:
     """The very statements of the store."""
     batch = Batch.__new__(Batch)
-    batch.rows, batch.journal, batch.drops = group, None, ()
-    commit(connection, batch)
+    batch.rows, batch.journal, batch.drops, batch.settles = group, None, (), False
+    commit(connection, batch, Sums())
 
 
 OBJECT_TABLES = """
@@ -113,11 +114,10 @@ CREATE TABLE changes (version INTEGER PRIMARY KEY, kind TEXT, namespace TEXT, na
 """
 
 
-def _compare_and_set(connection: sqlite3.Connection, group: list[object]) -> None:
+def _compare_and_set(connection: sqlite3.Connection, group: list[Row]) -> None:
     """What one would write first: a table of objects, compared in SQL, and one of changes."""
     connection.execute("BEGIN")
-    for number, data in zip(group[::4], group[3::4], strict=True):
-        assert isinstance(number, int)
+    for number, _, _, data in group:
         name = f"job-{(number + 1) // 2 * 2654435761 % 2**32:08x}"
         if number % 2:
             made = ("Job", "default", name, number, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import sys
@@ -50,6 +51,8 @@ from interlock.runtimes.keeper.wire import JOURNAL_NAME
 from interlock.store.contract import Store
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite import SqliteStore
+
+logger = logging.getLogger("interlock.server")
 
 #: The file in the data directory that holds every resource.
 STORE_FILE = "interlock.db"
@@ -104,8 +107,10 @@ async def serve_until(
     is_new = not (settings.data / STORE_FILE).exists()
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
-        store = await _open_store(settings.data, clock)
+        store = await _open_store(settings, clock)
         stack.callback(log_to(settings.data).close)
+        if store.accepted:
+            logger.warning("went on without what was lost: %s", store.accepted)
         stack.push_async_callback(store.close)
         registry = CollectorRegistry()
         plane = make_plane(store, clock, settings.data, registry) if make_plane else None
@@ -153,10 +158,16 @@ def _take_directory(data: Path) -> None:
         raise SettingsError(f"--data {data}: {error.strerror}") from error
 
 
-async def _open_store(data: Path, clock: Clock) -> SqliteStore:
+async def _open_store(settings: EmbeddedSettings, clock: Clock) -> SqliteStore:
     # The keeper refuses terms below the newest it knows: a store that was put back must rise above.
-    known = await asyncio.to_thread(newest_term, data / JOURNAL_NAME)
-    return await SqliteStore.open(data / STORE_FILE, clock.now, RandomIdentities(), known=known)
+    known = await asyncio.to_thread(newest_term, settings.data / JOURNAL_NAME)
+    return await SqliteStore.open(
+        settings.data / STORE_FILE,
+        clock.now,
+        RandomIdentities(),
+        known=known,
+        accept_loss=settings.accept_loss,
+    )
 
 
 @asynccontextmanager

@@ -51,6 +51,8 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     tls_key: Path | None = None
     #: Let every user of this machine in, not our own and root alone.
     any_local_user: bool = False
+    #: Go on although the store lacks something that was acknowledged.
+    accept_loss: bool = False
     #: Apply the examples when the store is empty.
     examples: bool = False
 
@@ -63,7 +65,7 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
             wanted[name] = Path(value)
     if listen := getattr(given, "listen", None):
         wanted["listen"] = listen
-    for name in ("any_local_user", "examples"):
+    for name in ("any_local_user", "accept_loss", "examples"):
         wanted[name] = bool(getattr(given, name, False))
     return EmbeddedSettings(**wanted)
 

@@ -107,7 +107,6 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT_BYTES}")
-        check(connection, path)
         check_schema(connection, path)
         migrate(connection)
     except sqlite3.Error as error:

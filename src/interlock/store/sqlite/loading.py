@@ -14,6 +14,7 @@ from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import Event, EventType
 from interlock.store.shelves import Shelves
 from interlock.store.sqlite.file import CorruptFileError
+from interlock.store.sqlite.seals import Sums, read_sums
 from interlock.store.watching import Change
 
 
@@ -27,15 +28,32 @@ class Loaded(Struct):
     spare: list[int]
     #: The number of the newest journal entry.
     journal: int
+    sums: Sums
     #: Whether it was put back to an earlier state, and that is not settled yet.
     is_restored: bool
 
 
+def newest_entry(connection: sqlite3.Connection) -> int:
+    """The number of the newest entry of the journal."""
+    (oldest,) = connection.execute("SELECT min(number) FROM log").fetchone()
+    return -min(oldest or 0, 0)
+
+
 def newest_version(connection: sqlite3.Connection) -> int:
     """The newest version that the file knows of."""
-    (floor,) = connection.execute("SELECT value FROM facts WHERE name = 'floor'").fetchone()
+    return max(floor_of(connection), newest_row(connection))
+
+
+def newest_row(connection: sqlite3.Connection) -> int:
+    """The newest version that is in the log."""
     (newest,) = connection.execute("SELECT max(number) FROM log").fetchone()
-    return max(int(floor), newest or 0)
+    return max(0, newest or 0)
+
+
+def floor_of(connection: sqlite3.Connection) -> int:
+    """The version after which every change is in the log."""
+    (floor,) = connection.execute("SELECT value FROM facts WHERE name = 'floor'").fetchone()
+    return int(floor)
 
 
 def load(connection: sqlite3.Connection, path: Path, shelves: Shelves) -> Loaded:
@@ -44,10 +62,10 @@ def load(connection: sqlite3.Connection, path: Path, shelves: Shelves) -> Loaded
     Raises:
         CorruptFileError: A row cannot be read.
     """
-    (floor,) = connection.execute("SELECT value FROM facts WHERE name = 'floor'").fetchone()
-    (oldest,) = connection.execute("SELECT min(number) FROM log").fetchone()
+    floor = floor_of(connection)
     restored = connection.execute("SELECT 1 FROM facts WHERE name = 'restored'").fetchone()
-    loaded = Loaded([], floor, floor, [], -min(oldest or 0, 0), restored is not None)
+    journal, sums = newest_entry(connection), read_sums(connection)
+    loaded = Loaded([], floor, floor, [], journal, sums, restored is not None)
     rows = connection.execute(
         "SELECT number, kind, gone, data FROM log WHERE number > 0 ORDER BY number"
     )

@@ -10,17 +10,20 @@ on one thing: that the clock of the later restore is not behind that of the earl
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from interlock.private_files import open_private
 from interlock.resources.codec import encode
 from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.resources.metadata import Resource
 from interlock.store.rules import with_version
 from interlock.store.shelves import Shelves
+from interlock.store.sqlite.examining import Loss
 from interlock.store.sqlite.file import (
     CorruptFileError,
     FileLock,
@@ -31,7 +34,9 @@ from interlock.store.sqlite.file import (
     open_for_reading,
 )
 from interlock.store.sqlite.loading import load, newest_version
-from interlock.store.sqlite.schema import migrate
+from interlock.store.sqlite.schema import SEALED, migrate
+from interlock.store.sqlite.seals import find_broken, put_fact, sealed
+from interlock.store.sqlite.witness import read_claim
 
 #: Numbers up to 2^53 are exact in every JSON reader. A clock that is wrong by a century must not
 #: use them up: what it says is taken up to here, the year 2112.
@@ -70,16 +75,45 @@ def lift(connection: sqlite3.Connection, path: Path, known: int, now: datetime) 
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute("DELETE FROM log WHERE number > 0")
+        total = 0
         for resource in renumbered(shelves.all(), version):
             version = resource.version
-            row = (version, resource.kind, 0, encode(resource))
-            connection.execute("INSERT INTO log VALUES (?,?,?,?)", row)
-        connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (version,))
-        connection.execute("INSERT OR REPLACE INTO facts VALUES ('restored', ?)", (version,))
+            row, total = sealed([(version, resource.kind, 0, encode(resource))], total)
+            connection.execute("INSERT INTO log VALUES (?,?,?,?,?,?)", row)
+        put_fact(connection, "dropped", 0)
+        put_fact(connection, "floor", version)
+        put_fact(connection, "restored", version)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def accept(
+    connection: sqlite3.Connection, path: Path, loss: Loss, known: int, now: datetime
+) -> None:
+    """Go on without what was lost, as after a restore, and write the loss down.
+
+    Raises:
+        CorruptFileError: A row cannot be read.
+        OSError: It could not be written down.
+    """
+    file = open_private(losses_of(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    with os.fdopen(file, "a", encoding="utf-8") as losses:
+        losses.write(f"{now.isoformat(timespec='seconds')} {loss}\n")
+        losses.flush()
+        os.fsync(file)
+    connection.executemany("DELETE FROM log WHERE number = ?", [(n,) for n in loss.broken.rows])
+    if loss.broken.facts:
+        connection.execute("DELETE FROM facts")
+        put_fact(connection, "floor", 0)
+        put_fact(connection, "dropped", 0)
+    lift(connection, path, max(known, loss.claim.version), now)
+
+
+def losses_of(path: Path) -> Path:
+    """Where the losses of a store are written down that were accepted."""
+    return path.with_name(path.name + ".losses")
 
 
 def restore(backup: Path, path: Path, *, now: datetime, known: int = 0) -> None:
@@ -114,9 +148,12 @@ def restore(backup: Path, path: Path, *, now: datetime, known: int = 0) -> None:
 def _make_ours(fresh: Path, backup: Path, known: int, now: datetime) -> None:
     try:
         with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
-            if not connection.execute("PRAGMA user_version").fetchone()[0]:
+            (release,) = connection.execute("PRAGMA user_version").fetchone()
+            if not release:
                 raise CorruptFileError(backup, "no store of ours")
             check_schema(connection, backup)
+            if release >= SEALED and (broken := find_broken(connection)):
+                raise CorruptFileError(backup, str(broken))
             migrate(connection)
             lift(connection, backup, known, now)
     except sqlite3.Error as error:
@@ -125,12 +162,13 @@ def _make_ours(fresh: Path, backup: Path, known: int, now: datetime) -> None:
 
 
 def _given_out_by(path: Path) -> int:
-    """The newest version of the file that is replaced, as far as it can be read."""
+    """The newest version of the file that is replaced, as far as it or its witness can be read."""
+    claimed = read_claim(path).version
     if not path.exists():
-        return 0
+        return claimed
     try:
         with closing(open_for_reading(path)) as connection:
-            return newest_version(connection)
+            return max(claimed, newest_version(connection))
     except (sqlite3.Error, InterlockError):
         # It is replaced because it is damaged, as likely as not.
-        return 0
+        return claimed

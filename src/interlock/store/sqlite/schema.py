@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from interlock.resources.errors import InterlockError
+from interlock.store.sqlite.seals import fact_seal_of, seal_of
 
 #: Each brings a file one version further; what is here was released and is never changed.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -19,7 +20,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Every change after this version is in the log.
         "INSERT INTO facts VALUES ('floor', 0)",
     ),
+    (
+        # What was written before is believed as it is found.
+        "ALTER TABLE log ADD COLUMN seal INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE log ADD COLUMN total INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE facts ADD COLUMN seal INTEGER NOT NULL DEFAULT 0",
+        "UPDATE log SET seal = seal_of(number, kind, gone, data)",
+        "UPDATE log SET total = (SELECT sum(seal) FROM log WHERE number > 0) & 0xFFFFFFFF"
+        " WHERE number = (SELECT max(number) FROM log) AND number > 0",
+        # The sum of the seals of all versions that are no longer there.
+        "INSERT INTO facts VALUES ('dropped', 0, 0)",
+        "UPDATE facts SET seal = fact_seal_of(name, value)",
+    ),
 )
+#: Files from this release on carry seals.
+SEALED = 2
 
 
 class NewerFileError(InterlockError):
@@ -38,6 +53,8 @@ def migrate(connection: sqlite3.Connection, upto: int = len(MIGRATIONS)) -> None
             f"the data has format {found}, this release reads up to {len(MIGRATIONS)}: "
             "start a newer release on it"
         )
+    connection.create_function("seal_of", 4, seal_of, deterministic=True)
+    connection.create_function("fact_seal_of", 2, fact_seal_of, deterministic=True)
     for number in range(found, upto):
         connection.execute("BEGIN IMMEDIATE")
         for statement in MIGRATIONS[number]:

@@ -13,10 +13,12 @@ from interlock.resources.codec import encode
 from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.store.contract import EventType, Identities, Now
 from interlock.store.kept import KeptStore
+from interlock.store.sqlite.examining import LostWritesError, examine
 from interlock.store.sqlite.file import FileLock, back_up, in_our_words, open_for_writing
 from interlock.store.sqlite.journal import JOURNAL_ENTRIES, SqliteJournal
-from interlock.store.sqlite.loading import load, newest_version, unneeded
-from interlock.store.sqlite.restoring import lift
+from interlock.store.sqlite.loading import Loaded, load, newest_version, unneeded
+from interlock.store.sqlite.restoring import accept, lift
+from interlock.store.sqlite.witness import Witness, read_claim
 from interlock.store.sqlite.writer import Batch, Outcome, Writer
 from interlock.store.watching import BUFFERED, REMEMBERED, Change
 
@@ -53,6 +55,8 @@ class SqliteStore(KeptStore):
         #: Whether the store was put back to an earlier state, and nobody has `settled` that: there
         #: may be tasks at work that it knows nothing of.
         self.is_restored = False
+        #: What was lost, when the store went on without it.
+        self.accepted = ""
 
     @classmethod
     async def open(
@@ -65,14 +69,19 @@ class SqliteStore(KeptStore):
         buffered: int = BUFFERED,
         journal_entries: int = JOURNAL_ENTRIES,
         known: int = 0,
+        accept_loss: bool = False,
     ) -> SqliteStore:
         """Open the file, or make it.
 
         Somebody else remembers that the version `known` was given out. A file that does not was
         put back, or made anew: its versions go on above that, as after a restore.
 
+        A file that lacks something that was acknowledged is refused, unless the loss is accepted:
+        then it goes on with what is there, as after a restore too, and the loss is written down.
+
         Raises:
             FileInUseError: Another process has it open.
+            LostWritesError: It lacks something that was acknowledged.
             CorruptFileError: It is damaged.
             NewerFileError: It was written by a later release.
             UnavailableError: It cannot be opened now.
@@ -85,37 +94,58 @@ class SqliteStore(KeptStore):
             buffered=buffered,
             journal_entries=journal_entries,
         )
-        await store._begin(known)
+        await store._begin(known, accept_loss)
         return store
 
-    async def _begin(self, known: int) -> None:
+    async def _begin(self, known: int, accept_loss: bool) -> None:
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = FileLock(self._path)
         except OSError as error:
             raise UnavailableError(f"{self._path} cannot be opened: {error}") from error
         try:
-            self._connection = await asyncio.to_thread(self._load, known)
+            loaded = await asyncio.to_thread(self._load, known, accept_loss)
         except BaseException:
             self._lock.release()
             raise
-        self._writer = Writer(self._connection, self._loop, self._take, self._finish)
+        self._writer = Writer(
+            self._connection, self._loop, self._take, self._finish, loaded.sums, self._attest
+        )
         await self._make_default_namespace()
 
-    def _load(self, known: int) -> sqlite3.Connection:
+    def _load(self, known: int, accept_loss: bool) -> Loaded:
+        claim = read_claim(self._path)
+        loss = examine(self._path, claim)
+        if loss and not accept_loss:
+            raise LostWritesError(self._path, loss)
         connection = open_for_writing(self._path)
         try:
-            if known > newest_version(connection):
+            if loss:
+                accept(connection, self._path, loss, known, self._now())
+                self.accepted = str(loss)
+            elif known > newest_version(connection):
                 logger.warning("the store is older than what was given out in its name")
                 lift(connection, self._path, known, self._now())
             loaded = load(connection, self._path, self._shelves)
+            # What a process left in the write-ahead log when it was killed is safer in the file.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._witness = Witness(self._path)
         except InterlockError:
             connection.close()
             raise
         except sqlite3.Error as error:
             connection.close()
             raise in_our_words(self._path, error) from error
+        except OSError as error:
+            connection.close()
+            raise UnavailableError(f"{self._path} cannot be opened: {error}") from error
+        self._connection = connection
+        self._begin_with(loaded)
+        return loaded
+
+    def _begin_with(self, loaded: Loaded) -> None:
         self.is_restored = loaded.is_restored
+        self._attested = (loaded.version, loaded.journal)
         self._last_version = loaded.version
         spare = self._hub.remember(loaded.changes, floor=loaded.floor, version=loaded.version)
         self._drops.extend(loaded.spare)
@@ -124,7 +154,6 @@ class SqliteStore(KeptStore):
         self.journal = SqliteJournal(
             self._path, loaded.journal, self._call_writer, entries=self._journal_entries
         )
-        return connection
 
     async def _make_default_namespace(self) -> None:
         change = self._default_namespace()
@@ -148,6 +177,7 @@ class SqliteStore(KeptStore):
         if self._latest is not None:
             await self._latest.outcome
         self._hub.close()
+        self._witness.close()
         self._lock.release()
 
     async def back_up(self, target: Path) -> None:
@@ -185,7 +215,7 @@ class SqliteStore(KeptStore):
             if batch is None:
                 batch = self._open_batch()
             batch.changes.append(change)
-            batch.rows += row
+            batch.rows.append(row)
         return batch.outcome
 
     def _open_batch(self) -> Batch:
@@ -210,6 +240,19 @@ class SqliteStore(KeptStore):
         if batch is not None:
             batch.journal = self.journal.take()
         return batch
+
+    def _attest(self, batch: Batch) -> None:
+        """Tell the witness what is durable now; called on the writer's thread."""
+        if not batch.changes and batch.journal is None:
+            # Nothing was written, and so perhaps nothing synced since the file was opened.
+            return
+        version, journal = self._attested
+        if batch.changes:
+            version = batch.changes[-1].version
+        if batch.journal is not None:
+            journal = -batch.journal.row[0]
+        self._attested = (version, journal)
+        self._witness.tell(version, journal, self._now())
 
     def _finish(self, batch: Batch) -> None:
         """Acknowledge what the writer has made durable, or take it all back."""

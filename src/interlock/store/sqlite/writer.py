@@ -14,10 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from interlock.store.contract import JournalEntry
+from interlock.store.sqlite.seals import MASK, Row, Sums, put_fact, sealed
 from interlock.store.watching import Change
-
-#: One row of the log: number, kind, whether the resource is gone, and the resource.
-Row = tuple[int, str, int, bytes]
 
 #: A group of up to so many rows is one statement, and so one commit without a second trip.
 _ROWS = 256
@@ -55,8 +53,7 @@ class Batch:
         #: Writes of one era were decided on the belief that all those before it succeed.
         self.era = era
         self.changes: list[Change] = []
-        #: The values of the rows, one after the other.
-        self.rows: list[object] = []
+        self.rows: list[Row] = []
         #: Versions that nobody needs any more, and the version up to which changes are forgotten.
         self.drops: Sequence[int] = ()
         self.floor = 0
@@ -80,45 +77,60 @@ class JournalRow:
 
 @cache
 def _insert(rows: int) -> str:
-    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?)"] * rows)
+    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?,?,?)"] * rows)
 
 
-def commit(connection: sqlite3.Connection, batch: Batch) -> None:
-    """Make a batch durable, all of it or nothing.
+@cache
+def _among(rows: int) -> str:
+    return "FROM log WHERE number IN (" + ",".join("?" * rows) + ")"
+
+
+def commit(connection: sqlite3.Connection, batch: Batch, sums: Sums) -> Sums:
+    """Make a batch durable, all of it or nothing; returns the sums after it.
 
     Every statement gives the interpreter to the loop and has to wait to get it back, so the
     usual group is one statement, which is its own transaction.
     """
-    values, journal = batch.rows, batch.journal
+    rows, journal = batch.rows, batch.journal
     if journal is not None:
-        values = [*values, *journal.row]
+        rows = [*rows, journal.row]
+    values, written = sealed(rows, sums.written)
     more = batch.drops or batch.settles or (journal and journal.drop_upto)
-    if len(values) <= 4 * _ROWS and not more:
-        if values:
-            connection.execute(_insert(len(values) // 4), values)
-        return
+    if len(rows) <= _ROWS and not more:
+        if rows:
+            connection.execute(_insert(len(rows)), values)
+        return Sums(written, sums.dropped)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        _write_all(connection, batch, values)
+        dropped = (sums.dropped + _write_all(connection, batch, values)) & MASK
+        if batch.drops:
+            put_fact(connection, "dropped", dropped)
+            put_fact(connection, "floor", batch.floor)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+    return Sums(written, dropped)
 
 
-def _write_all(connection: sqlite3.Connection, batch: Batch, values: list[object]) -> None:
-    for start in range(0, len(values), 4 * _ROWS):
-        part = values[start : start + 4 * _ROWS]
-        connection.execute(_insert(len(part) // 4), part)
-    if batch.drops:
-        connection.executemany("DELETE FROM log WHERE number = ?", [(n,) for n in batch.drops])
-        connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (batch.floor,))
+def _write_all(connection: sqlite3.Connection, batch: Batch, values: list[object]) -> int:
+    """Write and drop what is in a batch; returns the sum of the seals that were dropped."""
+    for start in range(0, len(values), 6 * _ROWS):
+        part = values[start : start + 6 * _ROWS]
+        connection.execute(_insert(len(part) // 6), part)
+    dropped = 0
+    for start in range(0, len(batch.drops), _ROWS):
+        going = batch.drops[start : start + _ROWS]
+        among = _among(len(going))
+        dropped += connection.execute(f"SELECT total(seal) {among}", going).fetchone()[0]
+        connection.execute(f"DELETE {among}", going)
     if batch.settles:
         connection.execute("DELETE FROM facts WHERE name = 'restored'")
     if batch.journal is not None and batch.journal.drop_upto:
         connection.execute(
             "DELETE FROM log WHERE number BETWEEN ? AND -1", (-batch.journal.drop_upto,)
         )
+    return int(dropped)
 
 
 class Writer:
@@ -130,8 +142,12 @@ class Writer:
         loop: asyncio.AbstractEventLoop,
         take: Callable[[], Batch | None],
         finished: Callable[[Batch], None],
+        sums: Sums,
+        attest: Callable[[Batch], None],
     ) -> None:
         self._connection = connection
+        self._sums = sums
+        self._attest = attest
         self._loop = loop
         self._take = take
         self._finished = finished
@@ -167,8 +183,10 @@ class Writer:
             batch.error = RuntimeError("a write that this one builds on has failed")
             return
         try:
-            commit(self._connection, batch)
+            self._sums = commit(self._connection, batch, self._sums)
         except Exception as error:
             # Whatever it is, nobody in the batch may believe that the write is durable.
             self._failed_era = batch.era
             batch.error = error
+            return
+        self._attest(batch)

@@ -23,6 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--any-local-user", action="store_true",
         help="let every user of this machine run commands as this one, without a token",
     )  # fmt: skip
+    add(
+        "--accept-loss", action="store_true",
+        help="go on with what is there when the store lacks something that was acknowledged",
+    )  # fmt: skip
     add("--examples", action="store_true", help="apply examples/ to a new store")
 
 
