@@ -103,7 +103,8 @@ def bare(writers: int, insert: Callable[[sqlite3.Connection, list[Row]], None]) 
 def _append(connection: sqlite3.Connection, group: list[Row]) -> None:
     """The very statements of the store."""
     batch = Batch.__new__(Batch)
-    batch.rows, batch.journal, batch.drops, batch.settles = group, None, (), False
+    batch.rows, batch.journal, batch.drops = group, None, ()
+    batch.settles = batch.probes = False
     commit(connection, batch, Sums())
 
 

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import resource
+import urllib.error
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 from interlock.testing.clients import Client
-from interlock.testing.serving import Server
+from interlock.testing.serving import PATIENCE_S, Server
 
 JOBS = 40
+JOBS_PATH = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
+NEW = {"kind": "Job", "metadata": {"name": "new"}, "spec": {"process": {"command": ["true"]}}}
+
+
+def create(server: Server) -> tuple[int, Any]:
+    return Client(server.url).ask("POST", JOBS_PATH, NEW)
+
+
+def readiness(server: Server) -> str:
+    try:
+        with urllib.request.urlopen(f"{server.url}/readyz", timeout=PATIENCE_S) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
 
 
 def flip_a_byte(file: Path) -> None:
@@ -43,3 +61,21 @@ def test_a_server_does_not_go_on_with_less_than_it_acknowledged(tmp_path: Path) 
         assert "went on without what was lost" in (server.data / "server.log").read_text()
     before, after = map(int, fences.read_text().split())
     assert after > before
+
+
+def test_a_server_that_cannot_write_is_not_ready(tmp_path: Path) -> None:
+    """It says why, and is ready again by itself once it can."""
+    with Server(tmp_path / "data", cwd=tmp_path) as server:
+        assert readiness(server) == "ok"
+        pid = server.process.pid
+        usual = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, usual[1]))
+        status, told = create(server)
+        assert status == 503
+        assert "not made durable" in told["message"]
+        assert readiness(server).startswith("not ready: nothing can be written: ")
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, usual)
+        while readiness(server) != "ok":
+            pass
+        assert create(server)[0] == 201
+        assert "nothing can be written" in (server.data / "server.log").read_text()

@@ -194,7 +194,9 @@ class Machine:
         return self._reporting.routes()
 
     def not_ready(self) -> Sequence[str]:
-        """What is not ready yet."""
+        """What is not ready yet, or no longer."""
+        if self._store.trouble:
+            return (f"nothing can be written: {self._store.trouble}",)
         if self.plane.at_work.is_set():
             return ()
         if strangers := self.plane.strangers:

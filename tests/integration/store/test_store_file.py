@@ -146,6 +146,36 @@ def test_a_full_database_fails_all_that_builds_on_it(path: Path) -> None:
     asyncio.run(run())
 
 
+def test_trouble_is_told_until_writing_works_again(path: Path) -> None:
+    """By a write of somebody's, or by the one that the store makes itself to find out."""
+
+    async def run() -> None:
+        async with opened(path) as store:
+            for turn in range(2):
+                assert store.trouble == ""
+                store._connection.execute("PRAGMA query_only = 1")
+                with pytest.raises(UnavailableError, match="readonly"):
+                    await create(store, "no")
+                assert "readonly" in store.trouble
+                assert await probed(store) is not None
+                assert "readonly" in store.trouble
+                store._connection.execute("PRAGMA query_only = 0")
+                if turn:
+                    await create(store, "yes")
+                else:
+                    assert await probed(store) is None
+            assert store.trouble == ""
+            assert await names(store) == ["yes"]
+
+    asyncio.run(run())
+
+
+async def probed(store: SqliteStore) -> Exception | None:
+    outcome = store._probe()
+    assert outcome is not None
+    return await outcome
+
+
 def limit_pages(store: SqliteStore, pages: int) -> None:
     store._connection.execute(f"PRAGMA max_page_count = {pages}")
 

@@ -25,6 +25,8 @@ from interlock.store.watching import BUFFERED, REMEMBERED, Change
 logger = logging.getLogger("interlock.store")
 
 _DELETED = EventType.DELETED
+#: While nothing can be written, it is tried this often whether it works again.
+_PROBE_S = 1.0
 
 
 class SqliteStore(KeptStore):
@@ -57,6 +59,9 @@ class SqliteStore(KeptStore):
         self.is_restored = False
         #: What was lost, when the store went on without it.
         self.accepted = ""
+        #: Why the last write failed; empty when it worked.
+        self.trouble = ""
+        self._probing: asyncio.TimerHandle | None = None
 
     @classmethod
     async def open(
@@ -172,6 +177,8 @@ class SqliteStore(KeptStore):
         self._call_writer()
         self._is_closed = True
         self.journal.close()
+        if self._probing is not None:
+            self._probing.cancel()
         # The thread hands its outcomes to the loop, so the loop must not wait for it itself.
         await asyncio.to_thread(self._writer.stop)
         if self._latest is not None:
@@ -260,7 +267,30 @@ class SqliteStore(KeptStore):
             self._acknowledge_batch(batch)
         else:
             self._take_back(batch)
+        self._note_trouble(batch)
         batch.outcome.set_result(batch.error)
+
+    def _note_trouble(self, batch: Batch) -> None:
+        """Remember why writing fails, and try again now and then until it works."""
+        if batch.error is not None:
+            if not self.trouble:
+                self.trouble = str(batch.error)
+                logger.error("nothing can be written: %s", self.trouble)
+            if self._probing is None and not self._is_closed:
+                self._probing = self._loop.call_later(_PROBE_S, self._probe)
+        elif self.trouble and batch.writes:
+            self.trouble = ""
+            logger.info("writing works again")
+
+    def _probe(self) -> Outcome | None:
+        """Write something, unless that has worked meanwhile."""
+        self._probing = None
+        if not self.trouble or self._is_closed:
+            return None
+        with self._handing:
+            batch = self._open or self._open_batch()
+            batch.probes = True
+        return batch.outcome
 
     def _acknowledge_batch(self, batch: Batch) -> None:
         if not batch.changes:

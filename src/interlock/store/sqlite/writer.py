@@ -44,6 +44,7 @@ class Batch:
         "floor",
         "journal",
         "outcome",
+        "probes",
         "rows",
         "settles",
     )
@@ -59,8 +60,15 @@ class Batch:
         self.floor = 0
         #: Whether what a restore left open is settled with it.
         self.settles = False
+        #: Whether something is written with it in any case, to see whether that works.
+        self.probes = False
         self.journal: JournalRow | None = None
         self.error: Exception | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether anything is written with it."""
+        return bool(self.rows or self.drops or self.settles or self.probes or self.journal)
 
 
 class JournalRow:
@@ -95,7 +103,7 @@ def commit(connection: sqlite3.Connection, batch: Batch, sums: Sums) -> Sums:
     if journal is not None:
         rows = [*rows, journal.row]
     values, written = sealed(rows, sums.written)
-    more = batch.drops or batch.settles or (journal and journal.drop_upto)
+    more = batch.drops or batch.settles or batch.probes or (journal and journal.drop_upto)
     if len(rows) <= _ROWS and not more:
         if rows:
             connection.execute(_insert(len(rows)), values)
@@ -124,6 +132,10 @@ def _write_all(connection: sqlite3.Connection, batch: Batch, values: list[object
         among = _among(len(going))
         dropped += connection.execute(f"SELECT total(seal) {among}", going).fetchone()[0]
         connection.execute(f"DELETE {among}", going)
+    if batch.probes:
+        # It is as it was; yet a page is written.
+        (release,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(f"PRAGMA user_version = {release}")
     if batch.settles:
         connection.execute("DELETE FROM facts WHERE name = 'restored'")
     if batch.journal is not None and batch.journal.drop_upto:
