@@ -8,6 +8,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from interlock.testing.clients import Client
 from interlock.testing.serving import PATIENCE_S, Server
 
@@ -79,3 +81,32 @@ def test_a_server_that_cannot_write_is_not_ready(tmp_path: Path) -> None:
             pass
         assert create(server)[0] == 201
         assert "nothing can be written" in (server.data / "server.log").read_text()
+
+
+def test_a_server_whose_files_are_deleted_says_so_and_can_be_saved(tmp_path: Path) -> None:
+    with Server(tmp_path / "data", cwd=tmp_path) as server:
+        client = Client(server.url)
+        client.create("kept", process={"command": ["true"]})
+        client.phase("kept", "Succeeded")
+        (server.data / "interlock.db.lock").unlink()
+        with pytest.raises(AssertionError, match="is in use by process"):
+            Server(tmp_path / "data", cwd=tmp_path).start()
+        assert readiness(server) == "ok"
+        for file in server.data.glob("interlock.db*"):
+            file.unlink()
+        assert "deleted or replaced while the server runs" in readiness(server)
+        status, told = create(server)
+        assert status == 503
+        assert "deleted or replaced while the server runs" in told["message"]
+        assert "deleted or replaced" in (server.data / "server.log").read_text()
+        backup = back_up(server, tmp_path / "backup")
+        server.put_back(backup)
+        assert readiness(server) == "ok"
+        assert [*Client(server.url).wait(bool)] == ["kept"]
+
+
+def back_up(server: Server, file: Path) -> Path:
+    request = urllib.request.Request(f"{server.url}/admin/backup", method="POST")
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        file.write_bytes(answer.read())
+    return file

@@ -225,7 +225,9 @@ class Machine:
 
     async def _backup(self) -> AsyncIterator[bytes]:
         """A copy of the store, part by part. It is made whole first: a client may be slow."""
-        with tempfile.TemporaryDirectory(dir=self._data) as place:
+        # Not in the data directory when that was deleted: then this may be all that is left.
+        where = self._data if self._data.is_dir() else None
+        with tempfile.TemporaryDirectory(dir=where) as place:
             copy = Path(place) / "copy.db"
             await self._store.back_up(copy)
             with copy.open("rb") as file:

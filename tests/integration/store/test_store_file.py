@@ -9,7 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
@@ -108,6 +108,88 @@ def open_elsewhere(path: Path) -> subprocess.CompletedProcess[str]:
     )
     order = [sys.executable, "-c", code, str(path)]
     return subprocess.run(order, capture_output=True, text=True, check=False)
+
+
+def test_a_second_owner_is_refused_without_a_lock_file_too(path: Path) -> None:
+    """Whoever deletes it gives nobody the right to the file; a restore has it no more either."""
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a")
+            await store.back_up(path.with_name("backup"))
+            path.with_name("interlock.db.lock").unlink()
+            for _ in range(2):
+                with pytest.raises(FileInUseError, match="its lock file was deleted"):
+                    await SqliteStore.open(path, lambda: T0, RandomIdentities())
+            with pytest.raises(FileInUseError):
+                restore(path.with_name("backup"), path, now=T0)
+            await create(store, "b")
+        async with opened(path) as store:
+            assert await names(store) == ["a", "b"]
+
+    asyncio.run(run())
+
+
+def delete_all(path: Path) -> None:
+    for ending in ("", "-wal", "-shm", ".lock", ".witness"):
+        path.with_name(path.name + ending).unlink()
+
+
+def delete_the_log(path: Path) -> None:
+    path.with_name(path.name + "-wal").unlink()
+
+
+def replace_the_file(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+def move_the_directory(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+GONE = [delete_all, delete_the_log, replace_the_file, move_the_directory]
+
+
+@pytest.mark.parametrize("harm", GONE)
+def test_files_that_are_gone_are_noticed_and_can_be_saved(
+    path: Path, tmp_path: Path, harm: Callable[[Path], None]
+) -> None:
+    """No write is acknowledged that would not last, and what was acknowledged can be saved."""
+    backup, saved = tmp_path / "backup", tmp_path / "saved" / "interlock.db"
+
+    async def run() -> None:
+        async with opened(path) as store:
+            await create(store, "a", "b")
+            assert store.trouble == ""
+            harm(path)
+            assert "deleted or replaced while the server runs" in store.trouble
+            for _ in range(2):
+                with pytest.raises(UnavailableError, match="deleted or replaced"):
+                    await create(store, "c")
+            with pytest.raises(UnavailableError):
+                await store.journal.read()
+            assert await names(store) == ["a", "b"]
+            await store.back_up(backup)
+        restore(backup, saved, now=T0)
+        async with opened(saved) as store:
+            assert await names(store) == ["a", "b"]
+
+    asyncio.run(run())
+
+
+def test_a_directory_that_is_put_back_is_written_again(path: Path) -> None:
+    async def run() -> None:
+        async with opened(path) as store:
+            move_the_directory(path)
+            with pytest.raises(UnavailableError, match="deleted or replaced"):
+                await create(store, "a")
+            path.parent.with_name("elsewhere").rename(path.parent)
+            await create(store, "b")
+            assert store.trouble == ""
+
+    asyncio.run(run())
 
 
 def test_no_room_loses_nothing(path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from interlock.private_files import open_private
@@ -49,8 +49,56 @@ class ForeignContentError(CorruptFileError):
         self.found = found
 
 
+class FilesGoneError(UnavailableError):
+    """A file of the store was deleted or replaced while it is open."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(
+            f"{file} was deleted or replaced while the server runs, so nothing is written any "
+            "more. Save everything with `interlock backup FILE`, stop the server, and put it back "
+            "with `interlock restore FILE --force`"
+        )
+        self.file = file
+
+
+class Presence:
+    """Whether the files that are open are still those at their paths.
+
+    What is written to a file that was deleted is gone when it is closed, though every sync works.
+    """
+
+    def __init__(self, path: Path) -> None:
+        files = [path.with_name(path.name + ending) for ending in ("", "-wal", "-shm")]
+        self._held = [(file, _identity(file.stat())) for file in files]
+
+    def check(self) -> None:
+        """Make sure that they are.
+
+        Raises:
+            FilesGoneError: One of them is not.
+        """
+        for file, identity in self._held:
+            try:
+                found = _identity(file.stat())
+            except (FileNotFoundError, NotADirectoryError):
+                raise FilesGoneError(file) from None
+            except OSError:
+                # Nobody can tell, so nothing is said.
+                continue
+            if found != identity:
+                raise FilesGoneError(file)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
 class FileLock:
-    """The right to open the file, held until it is released or the process ends."""
+    """The right to open the file, held until it is released or the process ends.
+
+    The lock file says who has it. The directory is locked too, for a lock file can be deleted, and
+    whoever then makes another would have the same right.
+    """
 
     def __init__(self, path: Path) -> None:
         """Take the right.
@@ -66,12 +114,37 @@ class FileLock:
             holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
             os.close(self._descriptor)
             raise FileInUseError(path, holder or "(unknown)") from error
+        try:
+            self._directory = _lock_directory(path.parent)
+        except BlockingIOError as error:
+            os.close(self._descriptor)
+            raise FileInUseError(path, "(unknown: its lock file was deleted)") from error
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Give the right back. The lock file stays: removing it could split the right in two."""
         os.close(self._descriptor)
+        if self._directory is not None:
+            os.close(self._directory)
+
+
+def _lock_directory(place: Path) -> int | None:
+    """Lock a directory; None where there are no such locks.
+
+    Raises:
+        BlockingIOError: Another process has it.
+    """
+    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def keep_private(path: Path) -> None:
@@ -124,7 +197,9 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     SQLite releases before 3.51.3 can damage a file when two connections write or checkpoint
     at the same moment, so all but one must do neither.
     """
-    connection = sqlite3.connect(path, isolation_level=None)
+    # Were it missing, the usual mode would make one.
+    uri = path.absolute().as_uri() + "?mode=rw"
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     connection.execute("PRAGMA query_only = 1")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     return connection
@@ -175,8 +250,10 @@ def in_our_words(path: Path, error: sqlite3.Error) -> InterlockError:
     return UnavailableError(f"{path} cannot be opened: {error}")
 
 
-def back_up(path: Path, target: Path) -> None:
+def back_up(path: Path, target: Path, source: sqlite3.Connection | None = None) -> None:
     """Copy a file, that may be in use, as it is at one moment; `target` appears whole or not.
+
+    A file that is no longer at its path can be copied by the connection that has it open, `source`.
 
     Raises:
         CorruptFileError: The file is damaged.
@@ -186,14 +263,13 @@ def back_up(path: Path, target: Path) -> None:
     partial.unlink(missing_ok=True)
     try:
         keep_private(partial)
-        source, copy = open_for_reading(path), sqlite3.connect(partial, isolation_level=None)
-        try:
+        with ExitStack() as stack:
+            copy = stack.enter_context(closing(sqlite3.connect(partial, isolation_level=None)))
+            if source is None:
+                source = stack.enter_context(closing(open_for_reading(path)))
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
             check(copy, partial)
-        finally:
-            copy.close()
-            source.close()
         make_durable(partial)
         partial.replace(target)
         make_durable(target.parent)

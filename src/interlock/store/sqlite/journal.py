@@ -32,10 +32,18 @@ class SqliteJournal:
     """The durable, bounded record of decisions."""
 
     def __init__(
-        self, path: Path, last: int, flush: Callable[[], Outcome], *, entries: int = JOURNAL_ENTRIES
+        self,
+        path: Path,
+        last: int,
+        flush: Callable[[], Outcome],
+        check: Callable[[], None],
+        *,
+        entries: int = JOURNAL_ENTRIES,
     ) -> None:
         self._path = path
         self._flush = flush
+        #: Raises when what is at the path is not ours.
+        self._check = check
         self._kept = entries
         self._lock = Lock()
         self._waiting: list[JournalEntry] = []
@@ -94,6 +102,7 @@ class SqliteJournal:
         self, key: Key | None, limit: int, before: int | None
     ) -> Sequence[tuple[int, JournalEntry]]:
         found: list[tuple[int, JournalEntry]] = []
+        self._check()
         try:
             with closing(open_for_reading(self._path)) as connection:
                 for number, entry in _newest_first(connection, key):

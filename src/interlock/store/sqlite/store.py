@@ -14,7 +14,14 @@ from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.store.contract import EventType, Identities, Now
 from interlock.store.kept import KeptStore
 from interlock.store.sqlite.examining import LostWritesError, examine
-from interlock.store.sqlite.file import FileLock, back_up, in_our_words, open_for_writing
+from interlock.store.sqlite.file import (
+    FileLock,
+    FilesGoneError,
+    Presence,
+    back_up,
+    in_our_words,
+    open_for_writing,
+)
 from interlock.store.sqlite.journal import JOURNAL_ENTRIES, SqliteJournal
 from interlock.store.sqlite.loading import Loaded, load, newest_version, unneeded
 from interlock.store.sqlite.restoring import accept, lift
@@ -59,8 +66,7 @@ class SqliteStore(KeptStore):
         self.is_restored = False
         #: What was lost, when the store went on without it.
         self.accepted = ""
-        #: Why the last write failed; empty when it worked.
-        self.trouble = ""
+        self._trouble = ""
         self._probing: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -114,7 +120,13 @@ class SqliteStore(KeptStore):
             self._lock.release()
             raise
         self._writer = Writer(
-            self._connection, self._loop, self._take, self._finish, loaded.sums, self._attest
+            self._connection,
+            self._loop,
+            self._take,
+            self._finish,
+            loaded.sums,
+            self._presence.check,
+            self._attest,
         )
         await self._make_default_namespace()
 
@@ -134,6 +146,7 @@ class SqliteStore(KeptStore):
             loaded = load(connection, self._path, self._shelves)
             # What a process left in the write-ahead log when it was killed is safer in the file.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._presence = Presence(self._path)
             self._witness = Witness(self._path)
         except InterlockError:
             connection.close()
@@ -157,7 +170,11 @@ class SqliteStore(KeptStore):
         self._forget(spare)
         #: The durable, bounded record of decisions.
         self.journal = SqliteJournal(
-            self._path, loaded.journal, self._call_writer, entries=self._journal_entries
+            self._path,
+            loaded.journal,
+            self._call_writer,
+            self._presence.check,
+            entries=self._journal_entries,
         )
 
     async def _make_default_namespace(self) -> None:
@@ -187,13 +204,30 @@ class SqliteStore(KeptStore):
         self._witness.close()
         self._lock.release()
 
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be written; empty when the last write worked."""
+        if not self._trouble:
+            try:
+                self._presence.check()
+            except FilesGoneError as error:
+                return str(error)
+        return self._trouble
+
     async def back_up(self, target: Path) -> None:
         """Write a copy, as everything is at one moment, while writes go on.
+
+        It also works when the files were deleted: the writer still has them open, and is idle.
 
         Raises:
             UnavailableError: It could not be written.
         """
-        await asyncio.to_thread(back_up, self._path, target)
+        source = None
+        try:
+            self._presence.check()
+        except FilesGoneError:
+            source = self._connection
+        await asyncio.to_thread(back_up, self._path, target, source)
 
     async def settled(self) -> None:
         """Write down that nothing is left of what the store knew before it was put back.
@@ -273,19 +307,19 @@ class SqliteStore(KeptStore):
     def _note_trouble(self, batch: Batch) -> None:
         """Remember why writing fails, and try again now and then until it works."""
         if batch.error is not None:
-            if not self.trouble:
-                self.trouble = str(batch.error)
-                logger.error("nothing can be written: %s", self.trouble)
+            if not self._trouble:
+                self._trouble = str(batch.error)
+                logger.error("nothing can be written: %s", self._trouble)
             if self._probing is None and not self._is_closed:
                 self._probing = self._loop.call_later(_PROBE_S, self._probe)
-        elif self.trouble and batch.writes:
-            self.trouble = ""
+        elif self._trouble and batch.writes:
+            self._trouble = ""
             logger.info("writing works again")
 
     def _probe(self) -> Outcome | None:
         """Write something, unless that has worked meanwhile."""
         self._probing = None
-        if not self.trouble or self._is_closed:
+        if not self._trouble or self._is_closed:
             return None
         with self._handing:
             batch = self._open or self._open_batch()

@@ -155,10 +155,13 @@ class Writer:
         take: Callable[[], Batch | None],
         finished: Callable[[Batch], None],
         sums: Sums,
+        check: Callable[[], None],
         attest: Callable[[Batch], None],
     ) -> None:
         self._connection = connection
         self._sums = sums
+        #: Raises when what is written would not last.
+        self._check = check
         self._attest = attest
         self._loop = loop
         self._take = take
@@ -195,6 +198,7 @@ class Writer:
             batch.error = RuntimeError("a write that this one builds on has failed")
             return
         try:
+            self._check()
             self._sums = commit(self._connection, batch, self._sums)
         except Exception as error:
             # Whatever it is, nobody in the batch may believe that the write is durable.
