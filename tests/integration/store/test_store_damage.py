@@ -382,6 +382,25 @@ def test_a_damaged_backup_is_told(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_a_backup_of_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    """While the server runs it is the first to read the file."""
+
+    async def run() -> None:
+        path, backup = tmp_path / "live" / "interlock.db", tmp_path / "backup"
+        async with opened(path) as store:
+            await work(store, 8)
+            store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            at = path.read_bytes().index(b'"name":"job-1"')
+            with path.open("r+b") as file:
+                file.seek(at + len('"name":"j'))
+                file.write(b"0")
+            with pytest.raises(CorruptFileError, match="not as written"):
+                await store.back_up(backup)
+            assert not backup.exists()
+
+    asyncio.run(run())
+
+
 def test_a_restore_goes_on_above_the_witness(tmp_path: Path) -> None:
     """Also when the file that is replaced knows less than it, and its journal is another."""
 

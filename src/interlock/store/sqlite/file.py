@@ -10,7 +10,8 @@ from pathlib import Path
 
 from interlock.private_files import open_private
 from interlock.resources.errors import InterlockError, UnavailableError
-from interlock.store.sqlite.schema import MIGRATIONS, migrate
+from interlock.store.sqlite.schema import MIGRATIONS, SEALED, migrate
+from interlock.store.sqlite.seals import find_broken
 
 #: The write-ahead log is folded into the file whenever it has grown by so many pages.
 CHECKPOINT_PAGES = 4_000
@@ -216,6 +217,17 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
         raise CorruptFileError(path, "; ".join(found))
 
 
+def check_seals(connection: sqlite3.Connection, path: Path) -> None:
+    """Make sure that every row is as it was written, and none missing.
+
+    Raises:
+        CorruptFileError: One is not.
+    """
+    (release,) = connection.execute("PRAGMA user_version").fetchone()
+    if SEALED <= release <= len(MIGRATIONS) and (broken := find_broken(connection)):
+        raise CorruptFileError(path, str(broken))
+
+
 def check_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Make sure that there is nothing in the file but our own tables: a trigger acts by itself.
 
@@ -269,7 +281,8 @@ def back_up(path: Path, target: Path, source: sqlite3.Connection | None = None) 
                 source = stack.enter_context(closing(open_for_reading(path)))
             source.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
-            check(copy, partial)
+            check(copy, path)
+            check_seals(copy, path)
         make_durable(partial)
         partial.replace(target)
         make_durable(target.parent)

@@ -34,8 +34,8 @@ from interlock.store.sqlite.file import (
     open_for_reading,
 )
 from interlock.store.sqlite.loading import load, newest_version
-from interlock.store.sqlite.schema import SEALED, migrate
-from interlock.store.sqlite.seals import find_broken, put_fact, sealed
+from interlock.store.sqlite.schema import migrate
+from interlock.store.sqlite.seals import put_fact, sealed
 from interlock.store.sqlite.witness import read_claim
 
 #: Numbers up to 2^53 are exact in every JSON reader. A clock that is wrong by a century must not
@@ -152,8 +152,6 @@ def _make_ours(fresh: Path, backup: Path, known: int, now: datetime) -> None:
             if not release:
                 raise CorruptFileError(backup, "no store of ours")
             check_schema(connection, backup)
-            if release >= SEALED and (broken := find_broken(connection)):
-                raise CorruptFileError(backup, str(broken))
             migrate(connection)
             lift(connection, backup, known, now)
     except sqlite3.Error as error:
