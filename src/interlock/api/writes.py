@@ -23,6 +23,7 @@ from interlock.api.protobuf_bodies import read_namespace
 from interlock.api.requests import Media, Request
 from interlock.api.routing import Target
 from interlock.api.views import Views
+from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.resources.checks import check_due, check_new, check_update
 from interlock.resources.codec import encode, to_builtins
 from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
@@ -34,6 +35,7 @@ from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.patches import json_patch, merge_patch
 from interlock.resources.validation import read_resource
 from interlock.store.contract import Now, Selection, Store
+from interlock.store.rules import DEFAULT_NAMESPACE
 
 #: How often a write that names no version is tried again when others write too.
 TRIES = 8
@@ -148,6 +150,9 @@ class Writes:
         if target.subresource:
             raise RefusedError(405, "a status cannot be deleted")
         _check_writable(target)
+        if _stays(target, target.name):
+            told = f'namespaces "{target.name}" is forbidden: this namespace may not be deleted'
+            raise RefusedError(403, told)
         how = deletion(request, await request.body())
         gone = await self._store.delete(target.key, how.options, dry_run=how.dry_run)
         if gone.is_going:
@@ -167,6 +172,8 @@ class Writes:
         page = await self._store.list(target.kind.name, selection)
         gone = []
         for resource in page.items:
+            if _stays(target, resource.metadata.name):
+                continue
             options = replace(how.options, uid=resource.metadata.uid)
             try:
                 await self._store.delete(resource.key, options, dry_run=how.dry_run)
@@ -180,6 +187,11 @@ class Writes:
         if status == 200 and not draft.warnings:
             return shown
         return replace(shown, status=status, headers=warning_headers(draft.warnings))
+
+
+def _stays(target: Target, name: str) -> bool:
+    """Whether it is a namespace that is always there: what is in it would go with it."""
+    return target.kind is NAMESPACES and name in (DEFAULT_NAMESPACE, SYSTEM_NAMESPACE)
 
 
 def _check_writable(target: Target) -> None:

@@ -305,3 +305,16 @@ def test_errors_of_the_store(error: Exception, expected: tuple[int, str]) -> Non
 def test_an_unacceptable_form_is_refused(ask: Ask) -> None:
     answer = ask("GET", JOBS, headers={"accept": "image/png"})
     assert (answer.status, answer.json["reason"]) == (406, "NotAcceptable")
+
+
+@pytest.mark.parametrize("name", ["default", "interlock-system"])
+def test_a_namespace_that_everything_is_in_stays(ask: Ask, name: str) -> None:
+    ask("POST", "/api/v1/namespaces", {"metadata": {"name": "interlock-system"}})
+    ask("POST", "/api/v1/namespaces", {"metadata": {"name": "another"}})
+
+    answer = ask("DELETE", f"/api/v1/namespaces/{name}")
+    swept = ask("DELETE", "/api/v1/namespaces")
+
+    assert (answer.status, answer.json["reason"]) == (403, "Forbidden")
+    assert "may not be deleted" in answer.json["message"]
+    assert [one["metadata"]["name"] for one in swept.json["items"]] == ["another"]
