@@ -473,18 +473,21 @@ class Loop:
     async def _settle_trouble(self, item: Item, decision: Decision) -> None:
         """Write what a room that has done all it decided says of trouble."""
         told = self._trouble_left(item, decision, self._seen(item.key))
-        if told is not None:
-            await self._write_trouble(*told)
-        self._finish(item, decision)
+        if told is None or await self._write_trouble(*told):
+            self._finish(item, decision)
+        else:
+            # Nothing else may ever have this key looked at again.
+            self._queue.retry(item, wake_at=decision.wake_at)
 
-    async def _write_trouble(self, troubled: Troubled, trouble: Trouble | None) -> None:
-        """Write it if that can be done; there is always another look to do it at."""
+    async def _write_trouble(self, troubled: Troubled, trouble: Trouble | None) -> bool:
+        """Write it; returns whether that could be done."""
         applied = Applied()
         try:
             applied.keep(await self._applier.record_trouble(troubled, trouble))
         except Exception as error:
             logger.warning("%s: its trouble could not be written: %s", troubled.key, error)
         self._note(applied)
+        return bool(applied.writes)
 
 
 def _may_have_tasks(job: Job) -> bool:

@@ -107,6 +107,32 @@ def test_what_a_decision_tells_of_trouble_stands_until_it_is_over() -> None:
     world.run(check())
 
 
+def test_that_trouble_is_over_is_written_even_if_that_fails_at_first() -> None:
+    """Nothing else may ever have the key looked at again (PodWorld, seed 10761)."""
+    world = World()
+    told = "its lock names another"
+    loop = world.loop(Script(lambda _: Decision(trouble=told)))
+
+    def fail_once(call: str) -> None:
+        if call == "update_status":
+            world.store.before = lambda _: None
+            raise UnavailableError("the request was lost")
+
+    async def check() -> None:
+        nonlocal told
+        await world.inform(loop)
+        await world.create_job()
+        await world.passes(1)
+        assert (await stored(world)).status.trouble is not None
+        told = ""
+        world.store.before = fail_once
+        loop.wake("room", Key("Job", "default", "job"))
+        await world.passes(60)
+        assert (await stored(world)).status.trouble is None
+
+    world.run(check())
+
+
 def test_two_rooms_in_trouble_do_not_wake_each_other_for_ever() -> None:
     world = World()
     count = 0
