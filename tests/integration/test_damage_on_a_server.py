@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import select
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -77,8 +79,10 @@ def test_a_server_that_cannot_write_is_not_ready(tmp_path: Path) -> None:
         assert "not made durable" in told["message"]
         assert readiness(server).startswith("not ready: nothing can be written: ")
         resource.prlimit(pid, resource.RLIMIT_FSIZE, usual)
+        until = time.monotonic() + PATIENCE_S
         while readiness(server) != "ok":
-            pass
+            assert time.monotonic() < until, readiness(server)
+            select.select([], [], [], 0.05)
         assert create(server)[0] == 201
         assert "nothing can be written" in (server.data / "server.log").read_text()
 
