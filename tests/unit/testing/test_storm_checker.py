@@ -196,6 +196,15 @@ def test_a_store_that_was_put_back_stops_what_it_does_not_know() -> None:
     assert found(lines, a_job("a"), stopped) == ["wrong ends"]
 
 
+def test_what_was_stopped_before_it_began_has_no_code() -> None:
+    stopped = a_job("a", an_end("a", result="Killed", stopCause="Killed"), phase="Killed")
+    of_itself = a_job("a", an_end("a", result="Killed"), phase="Killed")
+
+    assert found([], stopped) == []
+    assert found([], of_itself) == ["wrong ends"]
+    assert found([a_line("B", "a", 1)], stopped) == ["wrong ends"]
+
+
 def test_how_an_attempt_failed_may_be_forgotten_by_the_time_a_store_is_put_back() -> None:
     failed = a_job("a", an_end("a", result="Failed"), phase="Failed")
 

@@ -179,13 +179,19 @@ def off_the_record(evidence: Sequence[Line], told: Told) -> Iterator[str]:
 def wrong_ends(evidence: Iterable[Line], told: Told) -> Iterator[str]:
     """Ends on record that are not what the task itself said, or that nothing explains."""
     said: defaultdict[Attempt, list[int]] = defaultdict(list)
+    begun: set[Attempt] = set()
     for line in evidence:
+        if line.kind is Kind.BEGIN:
+            begun.add(line.attempt)
         if line.kind is Kind.END:
             said[line.attempt].append(int(line.detail))
     for attempt, end in _recorded(told.jobs).items():
         name = end["name"]
         code, number, result = end.get("exitCode"), end.get("signal"), end.get("result")
         own = said[attempt]
+        if result == "Killed" and "stopCause" in end and attempt not in begun:
+            # It was stopped before its program began: a code is not to be had.
+            continue
         if code is not None and code not in own:
             yield f"{name}: exit code {code} on record, and it ended with {own}"
         elif number is not None and told.is_restored:
