@@ -25,6 +25,8 @@ Thing = dict[str, Any]
 SECOND = timedelta(seconds=1)
 SECONDLY = [{"cron": "* * * * * * *", "exclude": ["days"]}]
 OPEN = [{"action": "start", "cron": "0 0 1 1 *"}, {"action": "stop", "cron": "59 23 31 12 *"}]
+#: Open for a minute on leap days: at no time of day that a test is likely to run.
+SHUT = [{"action": "start", "cron": "0 0 29 2 *"}, {"action": "stop", "cron": "1 0 29 2 *"}]
 NOTHING: Thing = {"spec": {"noop": {}}}
 #: The Calendar has one write, the JobConfig six, the ControlledJob five.
 WRITES = 1 + 6 + 5
@@ -194,8 +196,7 @@ def test_what_runs_processes_is_not_movable_unless_an_image_makes_pods(ground: G
     work = {"spec": {"process": {"command": ["echo", "${option.day}"]}}}
     spec = {"template": work, "options": [{"name": "day"}]}
     put(ground.ours, JOB_CONFIGS, ground.namespace, "report", spec)
-    window = {"from": "09:00", "to": "17:00"}
-    engine = {"windows": [window], "jobTemplate": {"spec": {"process": {"command": ["serve"]}}}}
+    engine = {"events": SHUT, "jobTemplate": {"spec": {"process": {"command": ["serve"]}}}}
     put(ground.ours, CONTROLLED_JOBS, ground.namespace, "engine", engine)
     assert ground.move() == {"report": "not movable", "engine": "not movable"}
     assert not is_suspended(ground.jobs(ground.ours, JOB_CONFIGS)["report"])
