@@ -11,13 +11,19 @@ SEED ?= 1
 
 setup: .venv/.ready
 
-.venv/.ready: requirements.lock pyproject.toml
+# The server and the command line: all that `make up` needs.
+.venv/.server: requirements.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-up: setup
+# And what checks, tests and measures it.
+.venv/.ready: .venv/.server requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+	@touch $@
+
+up: .venv/.server
 	$(BIN)/interlock up --examples
 
 test: check
@@ -52,6 +58,9 @@ docs: setup
 	$(BIN)/python tools/write_docs.py
 	$(BIN)/python tools/write_chart.py
 
+# The second lock is a part of the first: both environments have the same versions.
+COMPILE := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11
 lock: setup
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --generate-hashes --group dev pyproject.toml --no-emit-index-url --no-header --python-version 3.11 -o requirements.lock
+	$(COMPILE) --group dev pyproject.toml -o requirements-dev.lock
+	$(COMPILE) --group build --constraint requirements-dev.lock pyproject.toml -o requirements.lock

@@ -11,9 +11,14 @@ others can reach it needs --tls-cert and --tls-key.
 from __future__ import annotations
 
 import argparse
+from importlib.util import find_spec
 
+from interlock.modes.cli.errors import CommandError
 from interlock.modes.cli.flags import number_from
 from interlock.modes.cli.session import Session
+
+#: What a server on one machine can do without.
+_NEEDS = ("aiohttp", "cryptography")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +46,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(_: Session, args: argparse.Namespace) -> int:
     """Hand over to the controller."""
+    missing = [name for name in _NEEDS if find_spec(name) is None]
+    if missing:
+        are = "is" if len(missing) == 1 else "are"
+        raise CommandError(
+            f"a controller needs {' and '.join(missing)}, which {are} not installed",
+            hint="install Interlock with them: pip install '.[kubernetes]' in its tree",
+        )
     from interlock.modes.cluster import serve
 
     return serve(args)
