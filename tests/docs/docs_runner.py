@@ -1,4 +1,7 @@
-"""Types what a page says, in a directory and against a server that are there for it alone."""
+"""Types what pages say, in a directory and against a server that are there for them alone.
+
+The server is the one that `make up` starts, with the examples.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from docs_pages import ROOT, Block, Command, blocks_of, commands_of, pages
+from docs_pages import ROOT, Block, Command, blocks_of, commands_of, name_of, pages
 
 from interlock.private_files import user_name
 from interlock.testing.serving import Server
@@ -67,9 +70,23 @@ def follow(page: Path, place: Path) -> None:
     Raises:
         AssertionError: Something is not as the page says.
     """
-    text = page.read_text("utf-8")
-    with PageRunner(place, kubectl=kubectl_for(text)) as reader:
-        obey(text, reader)
+    walk([page], place)
+
+
+def walk(found: list[Path], place: Path) -> None:
+    """Do everything that some pages say, one after the other, as one reader on one server.
+
+    Raises:
+        AssertionError: Something is not as a page says.
+    """
+    texts = {page: page.read_text("utf-8") for page in found}
+    with PageRunner(place, kubectl=kubectl_for("\n".join(texts.values()))) as reader:
+        for page, text in texts.items():
+            try:
+                obey(text, reader)
+            except AssertionError as error:
+                raise AssertionError(f"{name_of(page)}, {error}") from None
+            reader.turn()
 
 
 def obey(text: str, reader: PageRunner) -> None:
@@ -110,6 +127,10 @@ class PageRunner:
         self._work = place / "work"
         self._place = place
         self._stack = ExitStack()
+        #: The servers that a page starts itself.
+        self._page = ExitStack()
+        #: How the server that is there from the start is found.
+        self._found: dict[str, str] = {}
         self._env = _environment(self._home, self._programs(kubectl))
 
     def __enter__(self) -> PageRunner:
@@ -123,12 +144,21 @@ class PageRunner:
 
     def _begin(self) -> None:
         """Start what every page finds running."""
-        server = Server(self._place / "data", env=self._server_env(), cwd=self._work)
+        data = self._place / "data"
+        server = Server(data, "--examples", env=self._server_env(), cwd=self._work)
         self._stack.enter_context(server)
-        self._env["INTERLOCK_SERVER"] = server.url
+        self._stack.callback(self._page.close)
+        self._found = {"INTERLOCK_SERVER": server.url}
+        self._env |= self._found
 
     def __exit__(self, *problem: object) -> None:
         self._stack.close()
+
+    def turn(self) -> None:
+        """Turn to the next page: what it finds running is what the first one found."""
+        self._page.close()
+        self._env.pop("INTERLOCK_DATA", None)
+        self._env |= self._found
 
     def run(self, block: Block) -> str:
         """Do what a block is for; returns what its commands printed."""
@@ -179,7 +209,7 @@ class PageRunner:
         words = shlex.split(command.text)
         assert words[:3] == ["interlock", "up", "--data"], command.text
         server = Server(self._work / words[3], *words[4:], env=self._server_env(), cwd=self._work)
-        self._stack.enter_context(server)
+        self._page.enter_context(server)
         self._env.pop("INTERLOCK_SERVER", None)
         self._env["INTERLOCK_DATA"] = words[3]
 
