@@ -122,6 +122,22 @@ def test_what_ended_without_a_keeper_is_unknown(tmp_path: Path) -> None:
     play(scene, tmp_path)
 
 
+def test_stopping_what_is_over_again_and_again_costs_no_room(tmp_path: Path) -> None:
+    """A server that comes back orders the stop of every attempt whose end nobody saw."""
+
+    async def scene(shop: ProcessShop) -> None:
+        order = shop.order(Exits())
+        await shop.runtime.launch([order])
+        await shop.until(is_over(order.id))
+        journal = shop.data_dir / "keeper.journal"
+        before = journal.stat().st_size
+        for _ in range(3):
+            await shop.runtime.stop([TaskStop(order.id, 1.0, order.namespace, order.job)])
+        assert journal.stat().st_size == before
+
+    play(scene, tmp_path)
+
+
 def test_a_keeper_killed_at_any_moment_starts_nothing_twice(tmp_path: Path) -> None:
     async def scene(shop: ProcessShop) -> None:
         orders = [shop.order(Exits(), index=index) for index in range(60)]

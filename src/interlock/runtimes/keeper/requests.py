@@ -144,6 +144,12 @@ class Requests:
         self._journal.append(None, then, refuse)
 
     def _stop_one(self, order: StopOrder) -> None:
+        entry = self._ledger.entries.get(order.task)
+        if entry is not None and entry.serial not in self._ledger.open:
+            # What is over stays as it is. Servers that come back ask for it again and again.
+            self._keeper.starter.held.discard(order.task)
+            self._keeper.stop(entry)
+            return
         record = StopAsked(
             order.task,
             order.grace_s,
