@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import socket
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,18 +18,41 @@ from interlock.modes.cli.outcomes import exit_code, last_line, waits_told
 from interlock.modes.cli.output import Terminal
 from interlock.modes.cli.verbs.why import told
 from interlock.modes.cli.watching import Lines
-from interlock.modes.cli.wire import Body, quote
+from interlock.modes.cli.wire import Body, quote, read_answer
 
 
 @settings(deadline=None)
-@given(parts=st.lists(st.binary(min_size=1, max_size=9), max_size=5), cut=st.integers(1, 7))
-def test_a_chunked_body_is_put_together(parts: list[bytes], cut: int) -> None:
-    sent = b"".join(b"%x;note=1\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+@given(
+    parts=st.lists(st.binary(min_size=1, max_size=9), max_size=5),
+    cut=st.integers(1, 7),
+    end=st.sampled_from([b"0\r\n\r\n", b"0\r\nSum: 7\r\nMore: x\r\n\r\n"]),
+)
+def test_a_chunked_body_is_put_together(parts: list[bytes], cut: int, end: bytes) -> None:
+    sent = b"".join(b"%x;note=1\r\n%s\r\n" % (len(part), part) for part in parts) + end
     body = Body({"transfer-encoding": "chunked"}, empty=False)
     pieces = [sent[i : i + cut] for i in range(0, len(sent), cut)]
+    read = b"".join(map(body.feed, pieces[:-1]))
 
-    assert b"".join(map(body.feed, pieces)) == b"".join(parts)
+    # A connection that is used again before the last line has come would answer with it.
+    assert not body.done
+    assert read + body.feed(pieces[-1]) == b"".join(parts)
     assert body.done
+
+
+@pytest.mark.parametrize("line", [b"zz\r\n", b"-4\r\n", b"f" * 5000])
+def test_nonsense_in_the_place_of_a_chunk_is_an_end(line: bytes) -> None:
+    body = Body({"transfer-encoding": "chunked"}, empty=False)
+    with pytest.raises(ConnectionError):
+        body.feed(line)
+
+
+def test_a_head_without_an_end_is_given_up() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(10)
+        theirs.sendall(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000)
+        with pytest.raises(ConnectionError):
+            read_answer(ours)
 
 
 @settings(deadline=None)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 _CONNECT_S = 10.0
 #: An ordinary request that was not answered by then is given up.
 _ANSWER_S = 120.0
+#: A head, or a line between chunks, is never longer.
+_MOST_HEAD, _MOST_LINE = 65_536, 4096
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -32,6 +34,8 @@ class Body:
         #: Bytes left of the body or of the chunk; None means up to the end of the connection.
         self._left: int | None = 0 if self._chunked else int(length) if length else None
         self._held = b""
+        #: Whether the last chunk has come, which is empty.
+        self._is_last = False
         self.done = empty or (not self._chunked and self._left == 0)
         #: Whether only the end of the connection ends the body.
         self.until_close = not self._chunked and length is None and not empty
@@ -66,16 +70,28 @@ class Body:
         return b"".join(parts)
 
     def _next_chunk(self) -> bool:
-        """Read a chunk's size; False when its line has not come whole yet."""
+        """Read a chunk's size, or what follows the last chunk; False when more has to come."""
         skip = 2 if self._left is None else 0
         end = self._held.find(b"\r\n", skip)
         if end < 0:
+            if len(self._held) > _MOST_LINE:
+                raise ConnectionResetError("the server sent nonsense")
             return False
-        size = int(self._held[skip:end].partition(b";")[0], 16)
-        self._held = self._held[end + 2 :]
-        self._left = size
-        self.done = size == 0
+        line, self._held = self._held[skip:end], self._held[end + 2 :]
+        if self._is_last:
+            # Lines after the last chunk say nothing to us; the empty one is the end.
+            self.done = not line
+            return True
+        self._left = _size(line)
+        self._is_last = self._left == 0
         return True
+
+
+def _size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip()
+    if not digits or digits.strip(b"0123456789abcdefABCDEF"):
+        raise ConnectionResetError("the server sent nonsense")
+    return int(digits, 16)
 
 
 class Answer:
@@ -275,6 +291,8 @@ def read_answer(sock: socket.socket) -> Answer:
         if not data:
             raise ConnectionResetError("the server closed the connection")
         held += data
+        if len(held) > _MOST_HEAD and b"\r\n\r\n" not in held:
+            raise ConnectionResetError("the server sent nonsense")
 
 
 def _parse_head(sock: socket.socket, head: bytes, rest: bytes) -> Answer:
