@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import subprocess
@@ -133,3 +134,19 @@ def test_every_example_tells_what_it_is_for() -> None:
 def test_names_differ_so_that_all_examples_can_be_applied_together() -> None:
     names = [each["metadata"]["name"] for file in FILES for each in defined_in(file)]
     assert len(names) == len(set(names))
+
+
+def test_the_unit_starts_a_server_and_spares_its_tasks(tmp_path: Path) -> None:
+    unit = configparser.ConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(EXAMPLES / "service" / "interlock.service")
+    service = unit["Service"]
+    # By systemd's default a restart of the server would end every task.
+    assert service["KillMode"] == "process"
+    assert service["Delegate"] == "yes"
+    assert service["StateDirectoryMode"] == "0700"
+    program, verb, flag, data, *more = service["ExecStart"].split()
+    assert (Path(program).name, verb, flag) == ("interlock", "up", "--data")
+    assert data == f"/var/lib/{service['StateDirectory']}"
+    with Server(tmp_path / "data", *more) as server:
+        assert "hello" in interlock(server, "run", "--follow", "--", "echo", "hello")
