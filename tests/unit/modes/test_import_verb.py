@@ -25,7 +25,7 @@ EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "import"
 
 #: Each example, how many objects it becomes, and the exit code.
 ALL = [
-    ("crontab", "crontab", 6, 1),
+    ("crontab", "crontab", 7, 1),
     ("cronjob", "cronjobs.yaml", 2, 0),
     ("controlledjob", "controlledjob.yaml", 1, 0),
     ("furiko", "furiko.yaml", 1, 0),
@@ -67,7 +67,7 @@ def test_json_holds_the_same_objects_and_the_report(
 @pytest.mark.parametrize(
     ("sort", "text", "place"),
     [
-        ("crontab", "0 0 * * * fine\nbad line\n", "line 2"),
+        ("crontab", "# fine\nbad line\n", "line 2"),
         ("cronjob", "kind: [", "line 2"),
         ("cronjob", "apiVersion: batch/v1\nkind: CronJob\nspec: 3\n", "line 3"),
         ("controlledjob", "apiVersion: v1\nkind: Pod\n", "line 1"),
@@ -92,10 +92,10 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(
 ) -> None:
     assert main(["import", "crontab", str(tmp_path / "none")]) == 2
     binary = tmp_path / "binary"
-    binary.write_bytes(b"0 0 * * * x\n\xff\xfe")
+    binary.write_bytes(b"# x\n\xff\xfe")
     assert main(["import", "crontab", str(binary)]) == 2
     told = capsys.readouterr()
-    assert "line 2: the file is not UTF-8" in told.err
+    assert "line 2: the line is not UTF-8" in told.err
     assert told.out == ""
     assert main(["import", "crontab", str(binary), "--timezone", "Mars"]) == 2
 

@@ -7,16 +7,25 @@ line runs soon after a gap that it fell into, and once in an hour that comes twi
 
 from __future__ import annotations
 
+import codecs
 import re
-import string
+from functools import partial
 from typing import Any, NamedTuple
 
+from interlock.modes.cli.importing.crontab_remarks import Remarks
 from interlock.modes.cli.importing.crontab_times import Times, read_times
-from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Flaw, quoted, text_of
-from interlock.modes.cli.importing.lines import first_in_gap
+from interlock.modes.cli.importing.crontab_titles import title_of
+from interlock.modes.cli.importing.crontab_users import (
+    Begins,
+    begins,
+    is_program,
+    is_system,
+    stands_for_system,
+)
+from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Flaw, quoted
+from interlock.modes.cli.importing.lines import first_in_gap, is_never_due
 from interlock.modes.cli.importing.naming import name_of_command
 from interlock.modes.cli.importing.variables import escaped
-from interlock.resources.suggestions import MAX_TOLD
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.timing.zones import find_zone
@@ -24,11 +33,19 @@ from interlock.resources.timing.zones import find_zone
 _SETTING = re.compile(r"""\s*("[^"]*"|'[^']*'|[^\s="'#]+)\s*=\s*(.*)""", re.DOTALL)
 #: An odd number of backslashes before a % makes it a plain one.
 _PERCENT = re.compile(r"\\%|%")
-_WORD = re.compile(r"\w")
-_LOOKS_LIKE_LINE = re.compile(r"[#\s]*(?:@\w+|(?:[0-9*][-0-9A-Za-z*/,]*\s+){3,}).*")
 #: What a command is given when the file says nothing else.
 _DEFAULTS = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
 _MAIL = ("MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING")
+#: What the door would say in the words of a crontab.
+_PATHS = (
+    (r"spec\.template\.spec\.process\.user", "the user"),
+    (r"spec\.template\.spec\.process\.group", "the group"),
+    (r"spec\.template\.spec\.process\.command", "the command"),
+    (r"spec\.template\.spec\.process\.stdin", "what follows %"),
+    (r"spec\.template\.spec\.process\.workingDir", "HOME"),
+    (r"spec\.template\.spec\.process\.env\.?", "variable "),
+    (r"spec\.schedules.*", "the times"),
+)
 
 
 class _Entry(NamedTuple):
@@ -44,47 +61,105 @@ class _Entry(NamedTuple):
 class _State:
     """What the lines above say: they count for those below."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_users: bool) -> None:
+        self.has_users = has_users
         self.variables: dict[str, str] = {}
         self.zone: str | None = None
+        #: The line with a CRON_TZ that is no zone; 0 when that above is good.
+        self.bad_zone = 0
         #: The comment that stands directly above.
         self.title = ""
+        self.remarks = Remarks()
 
 
 def import_crontab(draft: Draft, source: bytes) -> None:
-    """Take every line of a crontab that runs something.
+    """Take every line of a crontab that runs something; a bad one costs no other.
 
     Raises:
-        BadSourceError: There are lines that cron would not read either.
+        BadSourceError: There is no line that can be taken, or users stand where commands should.
     """
-    state = _State()
-    flaws: list[Flaw] = []
-    lines = text_of(source).split("\n")
+    lines = [_text(line) for line in source.removeprefix(codecs.BOM_UTF8).split(b"\n")]
+    state = _State(_has_users(draft, lines))
     for number, line in enumerate(lines, 1):
-        try:
-            _take(draft, state, number, line.rstrip("\r"))
-        except BadSourceError as error:
-            flaws.extend(error.flaws)
-    if flaws:
-        raise BadSourceError(flaws[:MAX_TOLD])
-    if not draft.objects and not draft.notes:
+        draft.attempt(partial(_take, draft, state, number, line))
+    draft.settle()
+    if not draft.objects and not draft.left_out:
         raise BadSourceError([Flaw(len(lines), "nothing is run by this crontab")])
+    _tell_end(draft, lines)
+    state.remarks.tell(draft)
+
+
+def _text(line: bytes) -> str:
+    """A line; what is not UTF-8 in it becomes a mark by which it is known later."""
+    return line.decode(errors="surrogateescape").rstrip("\r")
+
+
+def _kind_of(line: str) -> str:
+    """What a line is: "" for an empty one, a comment, a setting or an entry."""
+    stripped = line.strip()
+    if not stripped:
+        return ""
+    if stripped.startswith("#"):
+        return "comment"
+    return "setting" if _SETTING.fullmatch(line) else "entry"
+
+
+def _has_users(draft: Draft, lines: list[str]) -> bool:
+    """Whether the commands are behind users.
+
+    Raises:
+        BadSourceError: They seem to be, and nobody said so.
+    """
+    if draft.wishes.has_users is not None:
+        return draft.wishes.has_users
+    if stands_for_system(draft.wishes.file):
+        why = "it stands where cron expects one"
+        draft.note(0, "the file", "has a column of users", why, "--no-system reads it without")
+        return True
+    found: dict[int, Begins] = {}
+    for number, line in enumerate(lines, 1):
+        parts = _split(line) if _kind_of(line) == "entry" else ()
+        if len(parts) == 2:
+            found[number] = begins(parts[1], draft.wishes.people)
+    sure = {number: each for number, each in found.items() if each.is_user}
+    if is_system(list(found.values())):
+        number, first = next(iter(sure.items()))
+        message = (
+            f"{quoted(first.word)} looks like a user and not like a command: --system reads a"
+            " column of users, --no-system takes every line as it is"
+        )
+        raise BadSourceError([Flaw(number, message)])
+    for number, each in sure.items():
+        why = f"{quoted(each.word)} looks like a user, and most other lines name none"
+        instead = "it is read as a command; --system reads a column of users"
+        draft.note(number, quoted(each.word), "begins with a user", why, instead)
+    return False
 
 
 def _take(draft: Draft, state: _State, number: int, line: str) -> None:
-    stripped = line.strip()
-    if not stripped:
-        state.title = ""
-    elif stripped.startswith("#"):
-        title = stripped.lstrip("#" + string.whitespace)
-        is_title = _WORD.search(title) and not _LOOKS_LIKE_LINE.fullmatch(stripped)
-        state.title = title[:200].rstrip() if is_title else ""
-    elif setting := _SETTING.fullmatch(line):
-        _set(draft, state, number, setting[1].strip("\"'"), _value(setting[2]))
-    else:
-        entry = _entry(draft, state, number, stripped.removeprefix("-"))
-        state.title = ""
-        _import(draft, state, entry)
+    match _kind_of(line):
+        case "":
+            state.title = ""
+        case "comment":
+            state.title = title_of(line)
+        case "setting":
+            _check_text(number, line)
+            setting = _SETTING.fullmatch(line)
+            assert setting
+            _set(draft, state, number, setting[1].strip("\"'"), _value(setting[2]))
+        case _:
+            title, state.title = state.title, ""
+            _check_text(number, line)
+            _import(draft, state, _entry(draft, state, number, line, title))
+
+
+def _check_text(number: int, line: str) -> None:
+    if "\0" in line:
+        raise BadSourceError([Flaw(number, "a NUL character: this is no text")])
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        raise BadSourceError([Flaw(number, "the line is not UTF-8")]) from None
 
 
 def _value(text: str) -> str:
@@ -96,13 +171,13 @@ def _value(text: str) -> str:
 
 def _set(draft: Draft, state: _State, number: int, name: str, value: str) -> None:
     if name == "CRON_TZ":
+        state.bad_zone = number
         state.zone = _zone(number, value)
+        state.bad_zone = 0
         return
     if name in _MAIL:
-        if value:
-            why = "Interlock sends no mail"
-            instead = "what a Job prints is kept: `interlock logs JOB`"
-            draft.note(number, name, f"{quoted(value)} is not carried over", why, instead)
+        if value and name == "MAILTO":
+            state.remarks.mail(number, value)
         return
     if name == "RANDOM_DELAY":
         why = "Jobs are not delayed at random"
@@ -118,73 +193,106 @@ def _zone(number: int, name: str) -> str | None:
     try:
         find_zone(name)
     except UnreadableError as error:
-        raise BadSourceError([Flaw(number, f"CRON_TZ: {error}")]) from None
+        raise BadSourceError([Flaw(number, str(error), "CRON_TZ")]) from None
     return name or None
 
 
-def _entry(draft: Draft, state: _State, number: int, line: str) -> _Entry:
+def _split(line: str) -> tuple[str, ...]:
+    """The times and the rest of a line; the times alone when there is no rest."""
+    line = line.strip().removeprefix("-")
     count = 1 if line.startswith("@") else 5
     words = line.split(None, count)
-    if len(words) <= count:
-        expected = "a time such as @daily" if count == 1 else "five fields"
-        message = f"expected {expected} and a command, found {quoted(line)}"
+    times = " ".join(words[:count])
+    return (times, words[count]) if len(words) > count else (times,)
+
+
+def _entry(draft: Draft, state: _State, number: int, line: str, title: str) -> _Entry:
+    times, *rest = _split(line)
+    if not rest:
+        expected = "a time such as @daily" if times.startswith("@") else "five fields"
+        message = f"expected {expected} and a command, found {quoted(line.strip())}"
         raise BadSourceError([Flaw(number, message)])
-    user, command = None, words[-1]
-    if draft.wishes.has_users:
-        user, *rest = command.split(None, 1)
-        if not rest:
-            message = f"expected a user and a command, found {quoted(user)}"
-            raise BadSourceError([Flaw(number, message)])
-        command = rest[0]
-    return _Entry(number, " ".join(words[:-1]), command, user, state.title)
+    command = rest[0]
+    if not state.has_users:
+        return _Entry(number, times, command, None, title)
+    user, *rest = command.split(None, 1)
+    if is_program(user, draft.wishes.people):
+        hint = "leave --system out" if draft.wishes.has_users else "--no-system reads it so"
+        message = (
+            f"expected a user before the command, found {quoted(user)};"
+            f" is it somebody's own crontab? {hint}"
+        )
+        raise BadSourceError([Flaw(number, message)])
+    if not rest:
+        message = f"expected a user and a command, found {quoted(user)}"
+        raise BadSourceError([Flaw(number, message)])
+    return _Entry(number, times, rest[0], user, title)
 
 
 def _import(draft: Draft, state: _State, entry: _Entry) -> None:
+    if state.bad_zone:
+        message = f"the CRON_TZ of line {state.bad_zone} counts for it, and is no zone"
+        raise BadSourceError([Flaw(entry.line, message, quoted(entry.command))])
+    zone = state.zone or draft.zone
+    name = draft.name_for("JobConfig", name_of_command(entry.command))
+    # Cron starts a command whether or not the last one still runs, and makes up for nothing.
+    spec: dict[str, Any] = {"concurrency": {"policy": "Allow"}}
+    if not _is_by_hand(draft, entry, name):
+        times = _times(draft, entry, zone)
+        if state.zone is None and draft.wishes.timezone is None:
+            state.remarks.lacks("zone")
+        schedule = _schedule(draft, times, zone)
+        spec = {"schedules": [schedule], **spec, "catchUp": {"policy": "SkipAll"}}
+    spec["template"] = {"spec": _job(draft, state, entry)}
+    state.remarks.command(entry.line, entry.command)
+    draft.add(entry.line, quoted(entry.command), "JobConfig", name, paths=_PATHS, spec=spec)
+
+
+def _is_by_hand(draft: Draft, entry: _Entry, name: str) -> bool:
+    """Whether no time of a clock starts it: when the machine starts, or never."""
     where = quoted(entry.command)
     if entry.times.lower() == "@reboot":
-        why = "a Job is not started because a machine or a server is"
-        instead = "it is left out: the machine's own service manager can run `interlock run`"
-        draft.leave_out(entry.line, where, why, instead)
-        return
+        what = "does not start by itself"
+        why = "Interlock starts nothing because a machine or a server has started"
+        instead = (
+            "a JobConfig without schedules; have the machine's service manager run"
+            f" {draft.by_hand(name)}"
+        )
+        draft.left_out += 1
+        draft.note(entry.line, where, what, why, instead)
+        return True
+    if is_never_due(read_times(entry.line, entry.times).line):
+        why = f"{quoted(entry.times)} names days that no month has"
+        instead = f"a JobConfig without schedules: {draft.by_hand(name)} runs it by hand"
+        draft.note(entry.line, where, "is never due", why, instead)
+        return True
+    return False
+
+
+def _times(draft: Draft, entry: _Entry, zone: str) -> Times:
+    where = quoted(entry.command)
     times = read_times(entry.line, entry.times)
     for what, why, instead in times.remarks:
         draft.note(entry.line, where, what, why, instead)
-    zone = state.zone or draft.zone
-    if not _is_ever_due(draft, entry, times, zone):
-        return
-    if state.zone is None and draft.wishes.timezone is None:
-        why = "cron goes by the clock of its machine, which the file does not tell"
-        instead = "UTC; --timezone or a line CRON_TZ=ZONE names another"
-        draft.note(0, "the file", "names no zone", why, instead)
-    name = draft.name_for("JobConfig", name_of_command(entry.command))
-    spec = {
-        "schedules": [_schedule(draft, times, zone)],
-        # Cron starts a command whether or not the last one still runs, and makes up for nothing.
-        "concurrency": {"policy": "Allow"},
-        "catchUp": {"policy": "SkipAll"},
-        "template": {"spec": _job(draft, state, entry)},
-    }
-    draft.add(entry.line, where, "JobConfig", name, spec=spec)
-
-
-def _is_ever_due(draft: Draft, entry: _Entry, times: Times, zone: str) -> bool:
-    where = quoted(entry.command)
     try:
         line = read_cron(times.line, "default/crontab")
     except UnreadableError as error:
-        if "never be due" in str(error):
-            why = f"{quoted(entry.times)} names days that no month has: it never runs"
-            draft.leave_out(entry.line, where, why)
-            return False
-        raise BadSourceError([Flaw(entry.line, str(error))]) from None
+        raise BadSourceError([Flaw(entry.line, str(error), where)]) from None
     if times.is_wild:
-        return True
+        return times
     skipped = first_in_gap(line, find_zone(zone), draft.wishes.now, several=True)
     if skipped:
         what = f"several of its times are skipped on {skipped.wall:%Y-%m-%d}"
         why = "cron runs the command once for each of them, right after the gap"
         draft.note(entry.line, where, what, why, "it is run once")
-    return True
+    return times
+
+
+def _tell_end(draft: Draft, lines: list[str]) -> None:
+    """Tell of a last line that does not end: cron does not run it, or nothing of the file."""
+    if _kind_of(lines[-1]) == "entry":
+        why = "cronie never runs such a line, and Debian's cron then takes nothing of the file"
+        draft.note(len(lines), "the last line", "has no newline at its end", why, "it is imported")
 
 
 def _schedule(draft: Draft, times: Times, zone: str) -> dict[str, Any]:
@@ -215,16 +323,13 @@ def _job(draft: Draft, state: _State, entry: _Entry) -> dict[str, Any]:
     if home := variables.get("HOME"):
         process["workingDir"] = escaped(home)
     else:
-        why = "cron starts in the home directory of whoever the command runs as"
-        instead = "commands start where the server was started; a line HOME=DIRECTORY names another"
-        draft.note(0, "the file", "names no HOME", why, instead)
+        state.remarks.lacks("HOME")
     if stdin is not None:
         process["stdin"] = escaped(stdin)
     if entry.user:
         process |= _account(draft, entry)
-    elif not draft.wishes.has_users:
-        why = "the file does not tell whose crontab it is"
-        draft.note(0, "the file", "names no user", why, "commands run as the server does")
+    else:
+        state.remarks.lacks("user")
     return {"process": process, "title": entry.title} if entry.title else {"process": process}
 
 

@@ -111,6 +111,7 @@ def _part(number: int, at: int, part: str, is_wild: bool, remarks: list[Remark])
             " a range a-b, *, or either with a step /n"
         )
         raise BadSourceError([Flaw(number, message)])
+    _check_range(number, at, match)
     if match["step"] is None:
         return part.upper()
     if not match["star"] and match["last"] is None:
@@ -118,6 +119,29 @@ def _part(number: int, at: int, part: str, is_wild: bool, remarks: list[Remark])
         remarks.append(Remark(f"{quoted(part)} is read as {match['first']}", why, "the same"))
         return match["first"].upper()
     return _stepped(number, at, match, is_wild)
+
+
+def _check_range(number: int, at: int, match: re.Match[str]) -> None:
+    """Refuse what cron refuses: words that are no names, and ranges that go over the end."""
+    if match["star"]:
+        return
+    first = _value(number, at, match["first"])
+    last = _value(number, at, match["last"]) if match["last"] else first
+    if first > last:
+        low, size = SPANS[at]
+        end = low + size - 1
+        better = f"{_span(first, end)},{_span(low, last)}"
+        if not match["first"].isdigit() and at == _WEEKDAY:
+            better = ",".join(_DAYS[day % 7] for day in range(first, last + 8))
+        message = (
+            f"{quoted(match[0])} ends before it begins, and cron refuses such a {_NAMES[at]}:"
+            f' expected "{better}"'
+        )
+        raise BadSourceError([Flaw(number, message)])
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def _stepped(number: int, at: int, match: re.Match[str], is_wild: bool) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from interlock.modes.cli.importing.naming import fitting_name, unused_name
 from interlock.resources.errors import BadRequestError, InvalidError
 from interlock.resources.metadata import API_VERSION
-from interlock.resources.suggestions import shortened
+from interlock.resources.suggestions import MAX_TOLD, shortened
 from interlock.resources.validation import read_resource
 
+#: Patterns of fields of ours, each with what the source calls them.
+Paths = Sequence[tuple[str, str]]
 #: The longest names: those of the Jobs are made of them and a moment.
 LONGEST = {"JobConfig": 41, "ControlledJob": 36, "Calendar": 63}
 
@@ -27,8 +30,10 @@ class Wishes(NamedTuple):
     prefix: str = ""
     #: The zone of whatever leaves it to the machine it runs on; None is UTC, and told.
     timezone: str | None = None
-    #: A crontab has a column with users.
-    has_users: bool = False
+    #: Whether a crontab has a column with users; None is for the file to tell.
+    has_users: bool | None = None
+    #: People who have an account where the import is made: a crontab may name them.
+    people: frozenset[str] = frozenset()
     #: Only clock changes after this moment are told of.
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -44,14 +49,16 @@ class Note(NamedTuple):
 
 
 class Flaw(NamedTuple):
-    """Something that makes no sense in the source; the whole file is refused."""
+    """Something that makes no sense in the source: what it is part of is left out."""
 
     line: int
     message: str
+    #: The definition that it is part of.
+    where: str = "this line"
 
 
 class BadSourceError(Exception):
-    """The file cannot be read as what it is said to be."""
+    """The file, or a definition in it, cannot be read as what it is said to be."""
 
     def __init__(self, flaws: Iterable[Flaw]) -> None:
         self.flaws = tuple(flaws)
@@ -69,6 +76,9 @@ class Draft:
         self.left_out = 0
         self._told: set[Note] = set()
         self._names: dict[tuple[str, str], set[str]] = {}
+        #: The names in the order in which they were given.
+        self._named: list[tuple[tuple[str, str], str]] = []
+        self._flaws: list[Flaw] = []
 
     def note(self, line: int, where: str, what: str, why: str, instead: str) -> None:
         """Write down one thing that does not carry over."""
@@ -82,24 +92,74 @@ class Draft:
         self.left_out += 1
         self.note(line, where, "is not imported", why, instead)
 
+    def attempt(self, take: Callable[[], object]) -> None:
+        """Take one definition wholly, or nothing of it when it makes no sense.
+
+        What is wrong is told by `settle`.
+        """
+        objects, notes, names = len(self.objects), len(self.notes), len(self._named)
+        left_out = self.left_out
+        try:
+            take()
+        except BadSourceError as error:
+            self._flaws.extend(error.flaws)
+        else:
+            return
+        del self.objects[objects:]
+        self._told.difference_update(self.notes[notes:])
+        del self.notes[notes:]
+        for key, name in self._named[names:]:
+            self._names[key].discard(name)
+        del self._named[names:]
+        self.left_out = left_out
+
+    def settle(self) -> None:
+        """Tell what made no sense, now that all of the file was looked at.
+
+        Raises:
+            BadSourceError: There is nothing else in the file.
+        """
+        flaws, self._flaws = self._flaws, []
+        if flaws and not self.objects and not self.left_out:
+            raise BadSourceError(flaws[:MAX_TOLD])
+        for flaw in flaws:
+            self.leave_out(flaw.line, flaw.where, flaw.message)
+
     @property
     def zone(self) -> str:
         """The zone of whatever names none."""
         return self.wishes.timezone or "UTC"
 
+    def by_hand(self, name: str, namespace: str = "") -> str:
+        """What to type to run a JobConfig that has no schedule."""
+        namespace = self.wishes.namespace or namespace
+        return f"`interlock run {name}{f' -n {namespace}' if namespace else ''}`"
+
     def name_for(self, kind: str, wanted: str, namespace: str = "") -> str:
         """A good name near the wanted one, which no other object of this import has."""
         prefix = f"{self.wishes.prefix}-" if self.wishes.prefix else ""
         longest = LONGEST[kind]
-        taken = self._names.setdefault((kind, namespace), set())
+        key = (kind, namespace)
+        taken = self._names.setdefault(key, set())
         name = unused_name(fitting_name(prefix + wanted, longest), longest, taken)
         taken.add(name)
+        self._named.append((key, name))
         return name
 
-    def add(self, line: int, where: str, kind: str, name: str, **parts: Any) -> None:
-        """Take an object, if it passes the door; else tell why not.
+    def add(
+        self,
+        line: int,
+        where: str,
+        kind: str,
+        name: str,
+        *,
+        paths: Paths = (),
+        **parts: Any,
+    ) -> None:
+        """Take an object, if it passes the door; else tell why not, in the words of the source.
 
-        `parts` are its spec, and further metadata.
+        `parts` are its spec, and further metadata. `paths` are what our fields are called in the
+        source: the first that fits counts.
         """
         metadata = {"name": name, **parts.pop("metadata", {})}
         if self.wishes.namespace:
@@ -108,12 +168,25 @@ class Draft:
         try:
             read_resource(made)
         except InvalidError as error:
-            told = "; ".join(map(str, error.problems[:5]))
+            told = "; ".join(
+                dict.fromkeys(
+                    f"{in_words_of(paths, problem.path)}: {problem.message}"
+                    for problem in error.problems[:5]
+                )
+            )
             self.leave_out(line, where, f"Interlock would refuse it: {told}")
         except BadRequestError as error:
             self.leave_out(line, where, f"Interlock would refuse it: {error}")
         else:
             self.objects.append(made)
+
+
+def in_words_of(paths: Paths, path: str) -> str:
+    """A field of ours as the source calls it."""
+    for ours, theirs in paths:
+        if found := re.match(rf"{ours}(?![A-Za-z0-9])", path):
+            return found.expand(theirs) + path[found.end() :]
+    return path
 
 
 def text_of(source: bytes) -> str:

@@ -10,7 +10,9 @@ import re
 from datetime import datetime
 from typing import NamedTuple
 
+from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.due import seconds_of, wall_of
+from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.timing.walls import Line, first_at_or_after
 from interlock.resources.timing.zones import Zone
 
@@ -79,6 +81,15 @@ def _short_step(part: str, low: int, size: int) -> str:
     if not match or int(match[3]) <= size:
         return part
     return str(low) if match[1] in "*?" else match[1]
+
+
+def is_never_due(text: str) -> bool:
+    """Whether a good line names only days that no month has: people write `0 0 31 2 *` for that."""
+    try:
+        read_cron(text, "default/imported")
+    except UnreadableError as error:
+        return "never be due" in str(error)
+    return False
 
 
 class InGap(NamedTuple):

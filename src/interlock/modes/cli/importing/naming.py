@@ -19,6 +19,10 @@ _WRAPPERS = frozenset(
 #: Programs that run a script.
 _INTERPRETERS = re.compile(r"(?:ba|da|k|z|tc|c|fi)?sh|python[0-9.]*|perl|php[0-9.]*|ruby|node|java")
 _ENDINGS = re.compile(r"\.(?:sh|bash|py|pl|php|rb|js|jar|cgi)$")
+#: Words of a shell's own that stand before a command.
+_KEYWORDS = ("(", "{", "!", "if", "then", "else", "elif", "while", "until", "do")
+#: What only prepares or delays the work.
+_BEFOREHAND = ("cd", "test", "[", "[[", ".", "source", "export", "sleep")
 _SEPARATORS = re.compile(r"&&|\|\||;|\||&")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*")
 #: A number, with or without a unit: what flags of wrappers take.
@@ -48,12 +52,17 @@ def name_of_command(command: str) -> str:
     """What a shell line is about: the program, or the script that it runs."""
     for piece in _SEPARATORS.split(command):
         words = _words(piece)
-        while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in ("(", "{", "!")):
+        while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in _KEYWORDS):
             words = words[1:]
-        if not words or words[0] in ("cd", "test", "[", "[[", ".", "source", "export", "sleep"):
+        if not words or words[0] in _BEFOREHAND or _is_delay(words):
             continue
         return _program(words)
     return "job"
+
+
+def _is_delay(words: list[str]) -> bool:
+    """Whether it is `perl -e 'sleep ...'`, which waits by lot."""
+    return words[1:2] == ["-e"] and words[2:3] != [] and words[2].startswith("sleep")
 
 
 def _words(piece: str) -> list[str]:

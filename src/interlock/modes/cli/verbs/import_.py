@@ -25,6 +25,8 @@ from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Note, Wishes
 from interlock.modes.cli.session import Session
 
+#: Distributions give people such numbers.
+_FIRST_PERSON, _LAST_PERSON = 1000, 60_000
 _SORTS = ("crontab", "cronjob", "controlledjob", "furiko", "icalendar")
 
 
@@ -39,8 +41,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="the zone of lines that leave it to their machine (UTC)",
     )  # fmt: skip
     parser.add_argument(
-        "--system", action="store_true", help="crontab: with a column of users, as /etc/crontab"
-    )
+        "--system", action=argparse.BooleanOptionalAction, default=None,
+        help="crontab: with a column of users, as /etc/crontab has; or without",
+    )  # fmt: skip
     parser.add_argument("--apply", action="store_true", help="store what was made")
     add_output(parser, "yaml", "json")
 
@@ -65,6 +68,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
         prefix=args.prefix,
         timezone=args.timezone,
         has_users=args.system,
+        people=_people() if args.sort == "crontab" else frozenset(),
         now=SystemClock().now(),
     )
     draft = Draft(wishes)
@@ -83,6 +87,15 @@ def run(session: Session, args: argparse.Namespace) -> int:
     if args.output != "json":
         _tell(name, draft.notes)
     return code or (FAILED if draft.left_out else OK)
+
+
+def _people() -> frozenset[str]:
+    """Those who have an account on this machine, and not the accounts of programs."""
+    import pwd
+
+    return frozenset(
+        one.pw_name for one in pwd.getpwall() if _FIRST_PERSON <= one.pw_uid < _LAST_PERSON
+    )
 
 
 def _importer(sort: str) -> Callable[[Draft, bytes], None]:
@@ -157,8 +170,8 @@ def _apply(session: Session, args: argparse.Namespace, draft: Draft) -> tuple[in
 
 
 def _tell(name: str, notes: list[Note]) -> None:
-    """The report: a line for each thing that is not as it was."""
-    for note in sorted(notes, key=lambda note: note.line):
+    """The report: a line for each thing that is not as it was; what counts for all comes last."""
+    for note in sorted(notes, key=lambda note: (not note.line, note.line)):
         place = _place(name, note.line)
         instead = f"; instead: {note.instead}" if note.instead else ""
         print(f"{place}: {note.where}: {note.what}: {note.why}{instead}", file=sys.stderr)
