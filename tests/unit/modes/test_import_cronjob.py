@@ -113,6 +113,12 @@ def test_the_example_of_the_documentation_is_kept_whole() -> None:
     [
         pytest.param({"concurrencyPolicy": "Replace"}, "concurrency", {"policy": "Replace"},
                      id="a policy"),
+        pytest.param({"concurrencyPolicy": "Forbid"}, "concurrency",
+                     {"policy": "Enqueue", "maxQueued": 1}, id="Forbid"),
+        pytest.param({"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 60}, "concurrency",
+                     {"policy": "Enqueue", "maxQueued": 1}, id="Forbid with time enough"),
+        pytest.param({"concurrencyPolicy": "Forbid", "startingDeadlineSeconds": 59}, "concurrency",
+                     {"policy": "Forbid"}, id="Forbid with too little time"),
         pytest.param({"suspend": True}, "suspend", True, id="suspended"),
         pytest.param({"suspend": False}, "suspend", None, id="not suspended"),
         pytest.param({"startingDeadlineSeconds": 200}, "catchUp",
@@ -192,15 +198,15 @@ def test_what_a_server_wrote_is_dropped_in_silence() -> None:
     ("source", "expected"),
     [
         pytest.param(HELLO, "spec.timeZone: 1 CronJob names no zone", id="no zone"),
-        pytest.param(cronjob(concurrencyPolicy="Forbid"),
-                     "spec.concurrencyPolicy: Forbid is stricter", id="Forbid"),
+        pytest.param(cronjob(concurrencyPolicy="Forbid", startingDeadlineSeconds=30),
+                     "spec.concurrencyPolicy: Forbid is stricter", id="Forbid with a deadline"),
         pytest.param(cronjob(schedule="@every 90m"), "CronJob hello: is not imported",
                      id="an interval that divides no day"),
         pytest.param(cronjob(schedule="@every 5m"),
                      'spec.schedule: "@every 5m" is due at other minutes', id="every five minutes"),
         pytest.param(cronjob(schedule="TZ=UTC 0 0 * * *"), "CronJob hello: is not imported",
                      id="two zones"),
-        pytest.param(cronjob(schedule="0 0 30 2 *"), "CronJob hello: is not imported",
+        pytest.param(cronjob(schedule="0 0 30 2 *"), 'spec.schedule: "0 0 30 2 *" is never due',
                      id="a day that never comes"),
         pytest.param(cronjob(startingDeadlineSeconds=0),
                      "spec.startingDeadlineSeconds: 0 is not carried over", id="no time at all"),
@@ -223,6 +229,7 @@ def test_what_does_not_carry_over_is_told(source: str, expected: str) -> None:
 def test_what_carries_over_wholly_is_not_told() -> None:
     assert told(cronjob()) == []
     assert told(HELLO, timezone="UTC") == []
+    assert told(cronjob(concurrencyPolicy="Forbid")) == []
 
 
 def test_lists_and_json_are_read_too() -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from interlock.modes.cli.importing.drafts import Draft, quoted
-from interlock.modes.cli.importing.fields import Fields, definitions
+from interlock.modes.cli.importing.drafts import LONGEST, Draft, quoted
+from interlock.modes.cli.importing.fields import Fields, take_each
 from interlock.modes.cli.importing.lines import (
     first_in_gap,
     is_every,
     split_zone,
     with_short_steps,
 )
-from interlock.modes.cli.importing.templates import batch_template, metadata_of
+from interlock.modes.cli.importing.templates import batch_template, metadata_of, template_paths
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.events import at_time_of_day
 from interlock.resources.timing.flaws import UnreadableError
@@ -24,6 +24,12 @@ API_VERSIONS = ("batch.gresearch.co.uk/v1",)
 #: Theirs alone: what their operator writes on Jobs, and what it reads on ControlledJobs.
 _OWN_PREFIX = "batch.gresearch.co.uk/"
 _MUTATIONS = f"{_OWN_PREFIX}apply-mutations"
+#: What our fields are called there.
+_PATHS = (
+    *template_paths(r"spec\.jobTemplate"),
+    (r"spec\.events\[([0-9]+)\]\.cron", r"spec.events[\1].cronSchedule"),
+    (r"spec\.startBy", "spec.startingDeadlineSeconds"),
+)
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _RANGE = re.compile(r"([A-Z]{3})-([A-Z]{3})")
 
@@ -34,8 +40,7 @@ def import_controlled_jobs(draft: Draft, source: bytes) -> None:
     Raises:
         BadSourceError: The file is none of ControlledJobs.
     """
-    for given in definitions(draft, source, "ControlledJob", API_VERSIONS):
-        _import(draft, given)
+    take_each(draft, source, "ControlledJob", API_VERSIONS, _import)
 
 
 def _import(draft: Draft, given: Fields) -> None:
@@ -48,7 +53,8 @@ def _import(draft: Draft, given: Fields) -> None:
     old = given.within("metadata").text("name") or "controlledjob"
     name = draft.name_for("ControlledJob", old, metadata.get("namespace", ""))
     if not draft.wishes.prefix and name != old:
-        why = f"a ControlledJob's name has at most 36 characters, and no dots: {quoted(old)}"
+        longest = LONGEST["ControlledJob"]
+        why = f"a ControlledJob's name has at most {longest} characters, and no dots: {quoted(old)}"
         given.within("metadata").note("name", "is another one", why, f"it is called {name}")
     made = _timezone(spec)
     events = [event for one in spec.each("events") if (event := _event(one))]
@@ -64,7 +70,9 @@ def _import(draft: Draft, given: Fields) -> None:
     made["jobTemplate"] = batch_template(spec.within("jobTemplate"), _OWN_PREFIX)
     spec.tell_rest()
     where = f"ControlledJob {old}"
-    draft.add(given.line_of(), where, "ControlledJob", name, metadata=metadata, spec=made)
+    draft.add(
+        given.line_of(), where, "ControlledJob", name, paths=_PATHS, metadata=metadata, spec=made
+    )
 
 
 def _tell_marks(given: Fields) -> None:

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.modes.cli.importing.drafts import Draft, quoted
-from interlock.modes.cli.importing.fields import Fields, definitions
+from interlock.modes.cli.importing.drafts import LONGEST, Draft, quoted
+from interlock.modes.cli.importing.fields import Fields, take_each
 from interlock.modes.cli.importing.lines import (
+    is_due_within,
     is_every,
+    is_never_due,
+    is_read,
     line_for_every,
     split_zone,
     with_short_steps,
 )
-from interlock.modes.cli.importing.templates import batch_template, metadata_of
+from interlock.modes.cli.importing.robfig import why_refused
+from interlock.modes.cli.importing.templates import batch_template, metadata_of, template_paths
 
 API_VERSIONS = ("batch/v1", "batch/v1beta1")
 #: Without a deadline a CronJob runs what it missed last, however long ago that was.
 LONG_AGO = "365d"
 #: What is late by less is on time, unless `missedAfter` says otherwise.
 _ON_TIME_S = 60
+#: What our fields are called there.
+_PATHS = (
+    (r"spec\.schedules\[0\]\.timezone", "spec.timeZone"),
+    (r"spec\.schedules\[0\](?:\.cron)?", "spec.schedule"),
+    (r"spec\.catchUp\.[A-Za-z]+", "spec.startingDeadlineSeconds"),
+    (r"spec\.concurrency\.policy", "spec.concurrencyPolicy"),
+    (r"spec\.history\.succeeded", "spec.successfulJobsHistoryLimit"),
+    (r"spec\.history\.failed", "spec.failedJobsHistoryLimit"),
+    *template_paths(r"spec\.template"),
+)
 _POLICIES = ("Allow", "Forbid", "Replace")
 
 
@@ -28,13 +42,18 @@ def import_cronjobs(draft: Draft, source: bytes) -> None:
     Raises:
         BadSourceError: The file is none of CronJobs.
     """
-    found = definitions(draft, source, "CronJob", API_VERSIONS)
-    without_zone = [given for given in found if not _import(draft, given)]
+    without_zone: list[Fields] = []
+
+    def take(draft: Draft, given: Fields) -> None:
+        if not _import(draft, given):
+            without_zone.append(given)
+
+    take_each(draft, source, "CronJob", API_VERSIONS, take)
     if without_zone and not draft.wishes.timezone:
         count = len(without_zone)
         told = "1 CronJob names" if count == 1 else f"{count} CronJobs name"
         draft.note(
-            without_zone[0].line_of("spec"),
+            0,
             "spec.timeZone",
             f"{told} no zone",
             "Kubernetes takes the zone of its controller manager, which the file does not tell",
@@ -43,7 +62,7 @@ def import_cronjobs(draft: Draft, source: bytes) -> None:
 
 
 def _import(draft: Draft, given: Fields) -> bool:
-    """Take one CronJob; returns whether it names its zone."""
+    """Take one CronJob; returns whether its zone is told, or not needed."""
     spec = given.within("spec")
     given.require("spec", spec.data)
     metadata = metadata_of(given)
@@ -53,21 +72,31 @@ def _import(draft: Draft, given: Fields) -> bool:
     given.tell_rest()
     name = draft.name_for("JobConfig", old, metadata.get("namespace", ""))
     if not draft.wishes.prefix and name != old:
-        why = f"a JobConfig's name has at most 41 characters, and no dots: {quoted(old)}"
+        longest = LONGEST["JobConfig"]
+        why = f"a JobConfig's name has at most {longest} characters, and no dots: {quoted(old)}"
         given.within("metadata").note("name", "is another one", why, f"it is called {name}")
     schedule, is_zoned = _schedule(spec)
     if schedule is None:
         draft.leave_out(spec.line_of("schedule"), where, "its schedule cannot be kept to")
         return is_zoned
+    catch_up = _catch_up(spec)
     made: dict[str, Any] = {"schedules": [schedule]}
-    made["concurrency"] = {"policy": _policy(spec)}
-    made["catchUp"] = _catch_up(spec)
+    made["concurrency"] = _concurrency(spec, schedule["cron"])
+    made["catchUp"] = catch_up
+    if is_never_due(schedule["cron"]):
+        why = "it names days that no month has"
+        by_hand = draft.by_hand(name, metadata.get("namespace", ""))
+        instead = f"a JobConfig without schedules: {by_hand} runs it by hand"
+        spec.note("schedule", f"{quoted(schedule['cron'])} is never due", why, instead)
+        del made["schedules"], made["catchUp"]
+        is_zoned = True
     made["history"] = _history(spec)
     if spec.flag("suspend"):
         made["suspend"] = True
     made["template"] = batch_template(spec.within("jobTemplate"))
     spec.tell_rest()
-    draft.add(given.line_of(), where, "JobConfig", name, metadata=metadata, spec=made)
+    line = given.line_of()
+    draft.add(line, where, "JobConfig", name, paths=_PATHS, metadata=metadata, spec=made)
     return is_zoned
 
 
@@ -89,25 +118,39 @@ def _schedule(spec: Fields) -> tuple[dict[str, Any] | None, bool]:
             return None, True
         why = "Kubernetes counts it from the last run, we go by the clock"
         spec.note("schedule", f"{quoted(zoned.line)} is due at other minutes", why, f'"{line}"')
+    elif (refused := why_refused(zoned.line)) and is_read(zoned.line):
+        why = f"Kubernetes refuses such a line ({refused}), and never ran it"
+        spec.note("schedule", f"{quoted(zoned.line)} comes to life", why, "it is run by Interlock")
     named = zone or zoned.zone
     made = {"cron": line, "timezone": named or spec.draft.zone}
     return {**made, "onGap": "Skip", "onRepeat": "Both"}, bool(named)
 
 
-def _policy(spec: Fields) -> str:
+def _concurrency(spec: Fields, line: str) -> dict[str, Any]:
+    """What becomes of what is due while a Job runs.
+
+    To Kubernetes' Forbid that is one late run, right after the Job has ended, unless the deadline
+    of the newest due time is over by then. So it is ours to have one wait in line, where the
+    deadline is no shorter than any time between two due times. Where it is shorter, Forbid starts
+    nothing beyond the deadline, and now and then something less than Kubernetes would.
+    """
     policy = spec.text("concurrencyPolicy") or "Allow"
     if policy not in _POLICIES:
         why = f"Kubernetes knows {', '.join(_POLICIES)}"
         spec.note("concurrencyPolicy", f"{quoted(policy)} is not known", why, "Forbid")
-        return "Forbid"
-    if policy == "Forbid":
-        why = (
-            "Kubernetes starts what came due while a Job ran once that Job has ended, late"
-            " and once; to us Forbid means that it does not run"
-        )
-        instead = "such a due time is recorded as skipped; policy Enqueue with maxQueued 1 runs it"
-        spec.note("concurrencyPolicy", "Forbid is stricter", why, instead)
-    return policy
+        return {"policy": "Forbid"}
+    if policy != "Forbid":
+        return {"policy": policy}
+    deadline = spec.number("startingDeadlineSeconds")
+    if deadline is None or is_due_within(line, deadline):
+        return {"policy": "Enqueue", "maxQueued": 1}
+    why = (
+        "Kubernetes starts what came due while a Job ran when that Job has ended, if no more than"
+        f" {deadline} s have passed; to us Forbid means that it does not run"
+    )
+    instead = "such a due time is recorded as skipped; policy Enqueue with maxQueued 1 runs it"
+    spec.note("concurrencyPolicy", "Forbid is stricter", why, instead)
+    return {"policy": policy}
 
 
 def _catch_up(spec: Fields) -> dict[str, Any]:

@@ -113,6 +113,15 @@ class Draft:
         del self._named[names:]
         self.left_out = left_out
 
+    @property
+    def has_flaws(self) -> bool:
+        """Whether something made no sense so far."""
+        return bool(self._flaws)
+
+    def flaw(self, flaw: Flaw) -> None:
+        """Write down something that makes no sense; `settle` tells it."""
+        self._flaws.append(flaw)
+
     def settle(self) -> None:
         """Tell what made no sense, now that all of the file was looked at.
 

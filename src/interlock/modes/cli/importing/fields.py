@@ -6,10 +6,12 @@ A field that nobody asked for is told at the end, because it meant something to 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Flaw
+from interlock.modes.cli.importing.unrendered import in_kind, in_object, in_text
 from interlock.resources.manifests import Document, ManifestError, read_manifests
 from interlock.resources.suggestions import child, type_of
 
@@ -79,12 +81,16 @@ class Fields:
         self._asked.add(name)
         return self.data.get(name)
 
+    def is_written(self, name: str) -> bool:
+        """Whether a field is in the file, and was not put there by reading it."""
+        return name in self.data and (name in self._document.lines or not self._document.lines)
+
     def pass_over(self, *names: str) -> None:
         """Take note that these fields are there, and mean nothing here."""
         self._asked.update(names)
 
     def require(self, name: str, found: object) -> None:
-        """Refuse the file when a field is missing that makes the object what it is."""
+        """Refuse the object when a field is missing that makes the object what it is."""
         if not found:
             place = child(self.path, name)
             raise BadSourceError([Flaw(self.line_of(), f"{place} is required")])
@@ -111,47 +117,84 @@ class Fields:
         return BadSourceError([Flaw(self._document.line_of(path), message)])
 
 
-def definitions(
-    draft: Draft, source: bytes, kind: str, api_versions: Iterable[str]
-) -> Iterator[Fields]:
-    """Every object of a kind in a file of manifests; others are told.
+def take_each(
+    draft: Draft,
+    source: bytes,
+    kind: str,
+    api_versions: Sequence[str],
+    take: Callable[[Draft, Fields], None],
+) -> None:
+    """Take every object of a kind in a file of manifests; a bad one costs no other.
 
     Raises:
-        BadSourceError: It is no such file, or has no such object.
+        BadSourceError: It is no such file, or has no such object that makes sense.
     """
-    found = [
-        Fields(draft, document, "", document.data)
-        for read in _read(source)
-        for document in _taken_apart(read, kind)
-    ]
-    versions = tuple(api_versions)
-    wanted = [one for one in found if _is(one, kind, versions)]
-    if not wanted:
-        there = ", ".join(sorted({str(one.raw("kind")) for one in found})) or "nothing"
-        message = f"expected a {kind} ({' or '.join(versions)}), found {there}"
-        raise BadSourceError([Flaw(found[0].line_of() if found else 1, message)])
-    for one in found:
-        if one in wanted:
-            yield one
-        else:
-            metadata = one.raw("metadata")
-            name = metadata.get("name") if isinstance(metadata, dict) else None
-            title = f"{one.raw('kind')} {name or '(no name)'}"
-            draft.leave_out(one.line_of(), title, f"it is no {kind} ({' or '.join(versions)})")
+    wanted: list[Fields] = []
+    others: list[Fields] = []
+    for one in _objects(draft, source, kind):
+        is_wanted = one.raw("kind") == kind and one.raw("apiVersion") in api_versions
+        (wanted if is_wanted else others).append(one)
+    expected = f"{kind} ({' or '.join(api_versions)})"
+    if not wanted and not draft.has_flaws:
+        raise BadSourceError([_no_such(others, expected, kind)])
+    for one in wanted:
+        draft.attempt(partial(_take, draft, one, kind, take))
+    draft.settle()
+    for one in others:
+        hint = in_kind(one.raw("kind"), kind)
+        why = hint or f"it is {_kind_of(one)} and no {expected}"
+        draft.leave_out(one.line_of(), _title(one), why)
 
 
-def _is(one: Fields, kind: str, versions: tuple[str, ...]) -> bool:
-    return one.raw("kind") == kind and one.raw("apiVersion") in versions
-
-
-def _read(source: bytes) -> tuple[Document, ...]:
+def _take(draft: Draft, one: Fields, kind: str, take: Callable[[Draft, Fields], None]) -> None:
+    hint = in_object(one.data, kind)
     try:
-        return read_manifests(source)
+        take(draft, one)
+    except BadSourceError as error:
+        flaws = error.flaws
+    else:
+        if not hint:
+            return
+        flaws = (Flaw(one.line_of(), ""),)
+    raise BadSourceError(
+        Flaw(flaw.line, "; ".join(filter(None, (flaw.message, hint))), _title(one))
+        for flaw in flaws
+    )
+
+
+def _title(one: Fields) -> str:
+    metadata = one.raw("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return f"{one.raw('kind')} {name if isinstance(name, str) and name else '(no name)'}"
+
+
+def _kind_of(one: Fields) -> str:
+    """The kind and the version of an object, as the file says them."""
+    version = one.raw("apiVersion")
+    told = f"({version})" if one.is_written("apiVersion") else "without apiVersion"
+    return f"{one.raw('kind')} {told}"
+
+
+def _no_such(others: list[Fields], expected: str, kind: str) -> Flaw:
+    found = ", ".join(sorted({_kind_of(one) for one in others})) or "nothing"
+    hints = dict.fromkeys(in_kind(one.raw("kind"), kind) for one in others)
+    message = "; ".join(filter(None, (f"expected a {expected}, found {found}", *hints)))
+    return Flaw(others[0].line_of() if others else 1, message)
+
+
+def _objects(draft: Draft, source: bytes, kind: str) -> Iterator[Fields]:
+    try:
+        documents = read_manifests(source)
     except ManifestError as error:
-        raise BadSourceError([Flaw(error.line, error.message)]) from None
+        hint = in_text(source.decode(errors="replace"), kind)
+        message = "; ".join(filter(None, (error.message, hint)))
+        raise BadSourceError([Flaw(error.line, message)]) from None
+    for document in documents:
+        for one in _taken_apart(draft, document, kind):
+            yield Fields(draft, one, "", one.data)
 
 
-def _taken_apart(document: Document, kind: str) -> Iterator[Document]:
+def _taken_apart(draft: Draft, document: Document, kind: str) -> Iterator[Document]:
     """The objects of a list as the API writes it: in a CronJobList they leave out their kind."""
     items = document.data.get("items")
     if document.data.get("kind") != f"{kind}List" or not isinstance(items, list):
@@ -164,6 +207,7 @@ def _taken_apart(document: Document, kind: str) -> Iterator[Document]:
     head = {"apiVersion": document.data.get("apiVersion"), "kind": kind}
     for at, item in enumerate(items):
         if not isinstance(item, dict):
-            place = document.line_of(f"items[{at}]")
-            raise BadSourceError([Flaw(place, f"items[{at}]: expected an object")])
-        yield Document({**head, **item}, lines.get(at, {}))
+            message = f"expected an object, found {type_of(item)}"
+            draft.flaw(Flaw(document.line_of(f"items[{at}]"), message, f"items[{at}]"))
+            continue
+        yield Document({**head, **item}, {"apiVersion": 0, **lines.get(at, {})})

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.modes.cli.importing.drafts import Draft, quoted
-from interlock.modes.cli.importing.fields import Fields, definitions
+from interlock.modes.cli.importing.drafts import LONGEST, Draft, quoted
+from interlock.modes.cli.importing.fields import Fields, take_each
 from interlock.modes.cli.importing.furiko_jobs import job_template
 from interlock.modes.cli.importing.furiko_lines import line_of
 from interlock.modes.cli.importing.furiko_options import option_of
 from interlock.modes.cli.importing.templates import metadata_of
 
 API_VERSIONS = ("execution.furiko.io/v1alpha1",)
+#: What our fields are called there.
+_PATHS = (
+    (r"spec\.schedules\[0\]\.cron", "spec.schedule.cron"),
+    (r"spec\.schedules\[0\]\.timezone", "spec.schedule.cron.timezone"),
+    (r"spec\.schedules\[0\]\.(notBefore|notAfter)", r"spec.schedule.constraints.\1"),
+    (r"spec\.schedules\[0\]", "spec.schedule"),
+    (r"spec\.options", "spec.option.options"),
+    (r"spec\.template\.spec\.pod", "spec.template.spec.taskTemplate.pod"),
+    (r"spec\.template\.spec\.retries\.limit", "spec.template.spec.maxAttempts"),
+    (r"spec\.template\.spec\.retries\.delay", "spec.template.spec.retryDelaySeconds"),
+    (r"spec\.template\.spec\.pendingTimeout", "spec.template.spec.taskPendingTimeoutSeconds"),
+    (r"spec\.template\.spec\.ttlAfterFinished", "spec.ttlSecondsAfterFinished"),
+)
 _POLICIES = ("Allow", "Forbid", "Enqueue")
 
 
@@ -21,14 +34,16 @@ def import_furiko(draft: Draft, source: bytes) -> None:
     Raises:
         BadSourceError: The file is none of Furiko's JobConfigs.
     """
-    without_zone = [
-        given
-        for given in definitions(draft, source, "JobConfig", API_VERSIONS)
-        if not _import(draft, given)
-    ]
+    without_zone: list[Fields] = []
+
+    def take(draft: Draft, given: Fields) -> None:
+        if not _import(draft, given):
+            without_zone.append(given)
+
+    take_each(draft, source, "JobConfig", API_VERSIONS, take)
     if without_zone and not draft.wishes.timezone:
         draft.note(
-            without_zone[0].line_of("spec"),
+            0,
             "spec.schedule.cron.timezone",
             "there are lines without a zone",
             "Furiko takes defaultTimezone of its configuration, which the file does not tell",
@@ -46,7 +61,8 @@ def _import(draft: Draft, given: Fields) -> bool:
     old = given.within("metadata").text("name") or "jobconfig"
     name = draft.name_for("JobConfig", old, metadata.get("namespace", ""))
     if not draft.wishes.prefix and name != old:
-        why = f"a JobConfig's name has at most 41 characters, and no dots: {quoted(old)}"
+        longest = LONGEST["JobConfig"]
+        why = f"a JobConfig's name has at most {longest} characters, and no dots: {quoted(old)}"
         given.within("metadata").note("name", "is another one", why, f"it is called {name}")
     options = [option_of(one) for one in _options(spec)]
     made: dict[str, Any] = {}
@@ -66,7 +82,7 @@ def _import(draft: Draft, given: Fields) -> bool:
     made["template"] = job_template(spec.within("template"), names)
     spec.tell_rest()
     where = f"JobConfig {old}"
-    draft.add(given.line_of(), where, "JobConfig", name, metadata=metadata, spec=made)
+    draft.add(given.line_of(), where, "JobConfig", name, paths=_PATHS, metadata=metadata, spec=made)
     return is_zoned
 
 

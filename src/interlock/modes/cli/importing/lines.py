@@ -7,13 +7,13 @@ do it too.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.due import seconds_of, wall_of
 from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.walls import Line, first_at_or_after
+from interlock.resources.timing.walls import Line, first_at_or_after, last_at_or_before
 from interlock.resources.timing.zones import Zone
 
 _ZONE = re.compile(r"(?:CRON_)?TZ=(\S*)\s*(.*)", re.DOTALL)
@@ -24,6 +24,13 @@ _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 SPANS = ((0, 60), (0, 24), (1, 31), (1, 12), (0, 7))
 #: Changes of clocks are looked at for so long: as far as their rules are likely to hold.
 _LOOKED_AT_S = 15 * 366 * 86400
+
+
+#: From here four years hold every month and a leap day.
+_LOOKED_FROM = seconds_of(datetime(2027, 1, 1, tzinfo=UTC))
+_DAY_S = 86400
+_MOST_STEPS = 50_000
+_ANY = ("*", "?")
 
 
 class Zoned(NamedTuple):
@@ -81,6 +88,46 @@ def _short_step(part: str, low: int, size: int) -> str:
     if not match or int(match[3]) <= size:
         return part
     return str(low) if match[1] in "*?" else match[1]
+
+
+def is_read(text: str) -> bool:
+    """Whether we can read a line."""
+    try:
+        read_cron(text, "default/imported")
+    except UnreadableError:
+        return False
+    return True
+
+
+def is_due_within(text: str, seconds: int) -> bool:
+    """Whether a line is due again within so many seconds, whenever it was due last.
+
+    Days are taken to have 24 hours. A line that cannot be read is not, nor one that would take
+    long to look at.
+    """
+    try:
+        line = read_cron(text, "default/imported")
+    except UnreadableError:
+        return False
+    at = first_at_or_after(line, _LOOKED_FROM)
+    end = _LOOKED_FROM + _repeats_after(text)
+    for _ in range(_MOST_STEPS):
+        if at is None or at >= end:
+            return at is not None
+        last = last_at_or_before(line, at + seconds)
+        if last is None or last <= at:
+            return False
+        at = last
+    return False
+
+
+def _repeats_after(text: str) -> int:
+    """How many seconds of a line are to be looked at to have seen every time between two of it."""
+    words = text.split()
+    if len(words) == len(SPANS) and words[2] in _ANY and words[3] in _ANY:
+        return (2 if words[4] in _ANY else 15) * _DAY_S
+    # With days of the month the line is due on few of them, and the first gap ends the look.
+    return 4 * 366 * _DAY_S
 
 
 def is_never_due(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.modes.cli.importing.drafts import quoted
+from interlock.modes.cli.importing.drafts import Paths, quoted
 from interlock.modes.cli.importing.fields import Fields
 from interlock.modes.cli.importing.variables import escaped, escaped_within
 
@@ -20,6 +20,20 @@ _OURS = {
     "manualSelector": "Kubernetes makes a selector for each batch Job",
     "managedBy": "the cluster's own controller runs it",
 }
+
+
+def template_paths(ours: str) -> Paths:
+    """What the fields of a template of ours are called in a `jobTemplate`."""
+    return (
+        (rf"{ours}\.spec\.batchJob", "spec.jobTemplate"),
+        (rf"{ours}\.metadata", "spec.jobTemplate.metadata"),
+        (rf"{ours}\.spec\.ttlAfterFinished", "spec.jobTemplate.spec.ttlSecondsAfterFinished"),
+        (
+            rf"{ours}\.spec\.gracePeriod",
+            "spec.jobTemplate.spec.template.spec.terminationGracePeriodSeconds",
+        ),
+        (rf"{ours}\.spec", "spec.jobTemplate.spec"),
+    )
 
 
 def metadata_of(given: Fields, *dropped: str) -> dict[str, Any]:
