@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 
 from interlock.resources.metadata import Metadata
 from interlock.resources.suggestions import Findings, child
 
 #: `<name>-<index>-<attempt>` of a Job's task must be a label too: 52 + 5 + 5 is 62.
 MAX_JOB_NAME = 52
-#: A JobConfig's Jobs are `<name>-<seconds of the due time>`, with ten digits.
-MAX_CONFIG_NAME = MAX_JOB_NAME - 11
+#: What Kubernetes allows a CronJob, so that none need be called otherwise here. A JobConfig's Jobs
+#: are `<name>-<seconds of the due time>`, with ten digits; of a name beyond 41 characters they have
+#: as much as there is room for, and a digest of the rest.
+MAX_CONFIG_NAME = 52
 #: A ControlledJob's are `<name>-<seconds of the start>-<number>`, with ten digits and four.
 MAX_CONTROLLED_NAME = MAX_JOB_NAME - 16
 MAX_LABEL = 63
 MAX_SUBDOMAIN = 253
 #: What a made-up name adds to `generateName`.
 GENERATED = 5
+_DIGEST = 5
 MAX_ANNOTATIONS_BYTES = 256 * 1024
 
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -32,6 +36,18 @@ LABEL_RULE = (
 _VALUE_RULE = (
     "expected letters, digits, '-', '_' and '.', beginning and ending with one of the first two"
 )
+
+
+def cut_name(name: str, room: int) -> str:
+    """The name, or as much of it as there is room for with a digest that stands for the rest.
+
+    Two names may be cut to one, though hardly ever: whoever makes objects of such names looks
+    whether somebody has the name already.
+    """
+    if len(name) <= room:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:_DIGEST]
+    return f"{name[: room - _DIGEST - 1].rstrip('-')}-{digest}"
 
 
 def check_metadata(metadata: Metadata, longest: int, *, dotted: bool, to: Findings) -> None:

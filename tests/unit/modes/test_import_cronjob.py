@@ -271,3 +271,10 @@ def test_a_file_that_makes_no_sense_is_refused_with_the_line(
     flaw = caught.value.flaws[0]
     assert words in flaw.message
     assert flaw.line == line or not line
+
+
+def test_no_name_that_kubernetes_takes_is_another_one_here() -> None:
+    name = "nightly-copy-of-the-database-of-the-shop-to-the-next"
+    assert len(name) == 52
+    assert one(cronjob({"name": name}))["metadata"]["name"] == name
+    assert told(cronjob({"name": name})) == []

@@ -245,7 +245,7 @@ def test_names_are_good_the_only_ones_and_always_the_same() -> None:
     source = HEAD + lines + long
     names = [made["metadata"]["name"] for made in imported(import_crontab, source)[0]]
     assert names[:3] == ["work", "work-2", "work-3"]
-    assert len(names[3]) <= 41
+    assert len(names[3]) <= 52
     assert names == [made["metadata"]["name"] for made in imported(import_crontab, source)[0]]
     prefixed = [made["metadata"]["name"] for made in imported(import_crontab, source, prefix="web")[0]]  # fmt: skip  # noqa: E501
     assert prefixed[:3] == ["web-work", "web-work-2", "web-work-3"]

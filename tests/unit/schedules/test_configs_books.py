@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from interlock.resources.actions import CreateJob, Decision, DeleteResource, RecordJobConfig
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import CatchUp, Concurrency, SkipReason
+from interlock.resources.naming import MAX_CONFIG_NAME
 from interlock.resources.schedule import ACCOUNTED_TO_ANNOTATION, SCHEDULED_AT_ANNOTATION
 from interlock.schedules.configs.books import CLOCK_PATIENCE
 from interlock.schedules.configs.decide import decide_config
-from interlock.schedules.configs.making import spare_name
+from interlock.schedules.configs.making import job_name, spare_name
 from interlock.testing.builders import a_job
 from interlock.testing.config_builders import (
     a_job_config,
@@ -347,8 +348,21 @@ def test_when_both_names_are_taken_the_due_time_is_skipped_and_said_so() -> None
 
 
 def test_a_spare_name_fits_for_the_longest_config() -> None:
-    config = a_job_config("c" * 41)
+    config = a_job_config("c" * MAX_CONFIG_NAME)
     assert len(spare_name(config, at("10:53"))) == 52
+
+
+def test_long_names_that_are_cut_to_the_same_lose_no_due_time() -> None:
+    """What a long name is cut to may be somebody else's: the config's own name is taken then."""
+    name = "c" * MAX_CONFIG_NAME
+    world = ConfigDesk(a_job_config(name, concurrency=ALLOW), at=at("10:52:04"))
+    world.settle(name)
+    world.put(a_job(job_name(world.config(name), at("10:53"))))
+
+    world.settle_at(at("10:53"), name)
+
+    (made,) = world.config(name).status.books.expected
+    assert made.name == spare_name(world.config(name), at("10:53"))
 
 
 def test_a_job_that_lost_its_annotation_is_not_made_a_second_time() -> None:

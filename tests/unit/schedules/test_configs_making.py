@@ -9,12 +9,20 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.execution.orders import order_of
+from interlock.resources.checks import problems_of
 from interlock.resources.job import JOB_FINALIZER, WhenTaken
 from interlock.resources.job_config import Concurrency, JobConfig
 from interlock.resources.metadata import OwnerReference
+from interlock.resources.naming import GENERATED, MAX_CONFIG_NAME, MAX_JOB_NAME
 from interlock.resources.options import OptionSpec, OptionType
 from interlock.resources.pods import TemplateMetadata
-from interlock.resources.schedule import JobTemplate, is_manual, is_of_schedule, scheduled_at
+from interlock.resources.schedule import (
+    CONFIG_LABEL,
+    JobTemplate,
+    is_manual,
+    is_of_schedule,
+    scheduled_at,
+)
 from interlock.resources.suggestions import child
 from interlock.schedules.configs.making import job_on_demand, scheduled_job
 from interlock.testing.builders import T0, a_job
@@ -234,3 +242,32 @@ def test_the_moment_is_written_in_utc_whatever_its_offset() -> None:
 
     assert job.metadata.annotations["interlock.dev/scheduled-at"] == "2026-01-05T12:30:00Z"
     assert job.metadata.name == f"report-{int(DUE.timestamp())}"
+
+
+@pytest.mark.parametrize("length", [1, 20, 41, 42, 46, 47, MAX_CONFIG_NAME])
+def test_jobs_have_good_names_however_long_the_configs_is(length: int) -> None:
+    config = a_job_config("a" * (length - 1) + "b")
+    assert problems_of(config) == ()
+
+    scheduled = scheduled_job(config, T0)
+    asked_for = job_on_demand(config, {}, T0)
+
+    assert scheduled.problems == asked_for.problems == ()
+    assert len(scheduled.job.metadata.name) <= MAX_JOB_NAME
+    assert len(asked_for.job.metadata.generate_name) <= MAX_JOB_NAME - GENERATED
+    if length <= 41:
+        assert scheduled.job.metadata.name == f"{config.metadata.name}-{int(T0.timestamp())}"
+    for made in (scheduled.job, asked_for.job):
+        assert made.metadata.labels[CONFIG_LABEL] == config.metadata.name
+
+
+def test_configs_that_differ_at_the_end_of_a_long_name_make_different_jobs() -> None:
+    names = ["a" * (MAX_CONFIG_NAME - 1) + end for end in "bcd"]
+    configs = [a_job_config(name) for name in names]
+    assert len({scheduled_job(config, T0).job.metadata.name for config in configs}) == 3
+
+
+def test_a_name_beyond_what_kubernetes_allows_a_cronjob_is_refused() -> None:
+    problems = problems_of(a_job_config("a" * 53))
+    assert [problem.path for problem in problems] == ["metadata.name"]
+    assert "at most 52 characters" in problems[0].message

@@ -23,7 +23,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import API_VERSION, Metadata, OwnerReference
-from interlock.resources.naming import MAX_JOB_NAME
+from interlock.resources.naming import GENERATED, MAX_JOB_NAME, cut_name
 from interlock.resources.option_values import evaluate_options
 from interlock.resources.schedule import (
     CONFIG_LABEL,
@@ -99,7 +99,7 @@ def job_on_demand(
     evaluated, problems = evaluate_options(config.spec.options, values)
     problems += _unknown_variables(config, substitutions)
     if not name and not generate_name:
-        generate_name = f"{config.metadata.name}-"
+        generate_name = f"{cut_name(config.metadata.name, MAX_JOB_NAME - GENERATED - 1)}-"
     metadata = Metadata(
         name=name, generate_name=generate_name, annotations={MANUAL_ANNOTATION: "true"}
     )
@@ -111,8 +111,9 @@ def job_on_demand(
 
 
 def job_name(config: JobConfig, at: datetime) -> str:
-    """The name of the Job for a due time."""
-    return f"{config.metadata.name}-{int(at.timestamp())}"
+    """The name of the Job for a due time. A long name of the config is cut to make room."""
+    end = f"-{int(at.timestamp())}"
+    return cut_name(config.metadata.name, MAX_JOB_NAME - len(end)) + end
 
 
 def spare_name(config: JobConfig, at: datetime) -> str:

@@ -15,7 +15,7 @@ from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.durations import Duration, format_duration
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest
 from interlock.resources.metadata import API_VERSION, GROUP, Metadata, OwnerReference
-from interlock.resources.naming import MAX_JOB_NAME
+from interlock.resources.naming import MAX_JOB_NAME, cut_name
 from interlock.resources.schedule import (
     CONTROLLED_LABEL,
     MANUAL_ANNOTATION,
@@ -75,12 +75,8 @@ def job_name(controlled: ControlledJob, start: datetime, number: int) -> str:
     The numbers rise for ever; once they leave the name too little room, it is cut, and what is
     cut off is stood for by a digest.
     """
-    name, ending = controlled.metadata.name, f"-{int(start.timestamp())}-{number}"
-    room = MAX_JOB_NAME - len(ending)
-    if len(name) > room:
-        digest = sha256(name.encode()).hexdigest()[:5]
-        name = f"{name[: room - 6].rstrip('-')}-{digest}"
-    return name + ending
+    ending = f"-{int(start.timestamp())}-{number}"
+    return cut_name(controlled.metadata.name, MAX_JOB_NAME - len(ending)) + ending
 
 
 def make_job(

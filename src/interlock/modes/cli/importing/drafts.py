@@ -10,13 +10,18 @@ from typing import Any, NamedTuple
 from interlock.modes.cli.importing.naming import fitting_name, unused_name
 from interlock.resources.errors import BadRequestError, InvalidError
 from interlock.resources.metadata import API_VERSION
+from interlock.resources.naming import MAX_CONFIG_NAME, MAX_CONTROLLED_NAME, MAX_LABEL
 from interlock.resources.suggestions import MAX_TOLD, shortened
 from interlock.resources.validation import read_resource
 
 #: Patterns of fields of ours, each with what the source calls them.
 Paths = Sequence[tuple[str, str]]
-#: The longest names: those of the Jobs are made of them and a moment.
-LONGEST = {"JobConfig": 41, "ControlledJob": 36, "Calendar": 63}
+#: The longest names.
+LONGEST = {
+    "JobConfig": MAX_CONFIG_NAME,
+    "ControlledJob": MAX_CONTROLLED_NAME,
+    "Calendar": MAX_LABEL,
+}
 
 
 class Wishes(NamedTuple):
