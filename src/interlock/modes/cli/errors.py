@@ -36,7 +36,7 @@ MEANINGS = {
     OK: "done",
     FAILED: "`diff`, `plan`: there are differences; `simulate`: an expectation is not met; "
     "`wait`, `--wait`: the Job did not succeed; "
-    "`move`: a Job is left in conflict; `import`: a definition was left out",
+    "`move`: a Job is left in conflict; `import`: something was left out",
     BAD_INPUT: "bad input: what was typed, or what a file says; nothing of it was stored",
     UNREACHABLE: "no server answers, or it cannot serve now",
     NOT_FOUND: "there is no such thing",

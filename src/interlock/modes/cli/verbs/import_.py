@@ -8,7 +8,8 @@
 
 The definitions are printed as YAML, to be read, kept and applied; --apply stores them at once. What
 does not carry over is told on the standard error: where it is, what, why, and what is done instead.
-A definition that would be refused is left out and told, and the exit code is 1 then.
+A definition that makes no sense or would be refused is left out and told, and the exit code is 1
+then; it is 2 when nothing in the file makes sense.
 """
 
 from __future__ import annotations
