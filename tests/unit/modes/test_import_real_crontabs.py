@@ -316,3 +316,31 @@ def test_what_counts_for_the_whole_file_is_told_last(
     assert len(lines) == 2
     assert "line 1" in lines[0]
     assert "names no zone, no HOME and no user" in lines[1]
+
+
+def test_a_stock_file_that_runs_nothing_is_told_so() -> None:
+    with pytest.raises(BadSourceError, match="nothing is run"):
+        imported(import_crontab, (STOCK / "rhel").read_text(), has_users=True)
+
+
+def test_a_users_own_file_with_a_drawing_of_the_fields_is_imported() -> None:
+    objects, _ = imported(import_crontab, (STOCK / "user").read_text())
+    assert titles_of(objects) == ["Nightly copy"]
+
+
+def test_an_anacrontab_is_called_what_it_is() -> None:
+    source = (
+        "START_HOURS_RANGE=3-22\n"
+        "1\t5\tcron.daily\t\tnice run-parts /etc/cron.daily\n"
+        "7\t25\tcron.weekly\t\tnice run-parts /etc/cron.weekly\n"
+        "@monthly 45\tcron.monthly\t\tnice run-parts /etc/cron.monthly\n"
+    )
+    with pytest.raises(BadSourceError, match="anacrontab"):
+        imported(import_crontab, source)
+
+
+def test_a_command_that_is_called_as_a_calendar_is_stands_in_nobodys_way() -> None:
+    source = f"{HEAD}0 0 * * * ./weekdays-mon\n0 0 */2 * MON a\n0 1 */2 * MON b\n"
+    objects, _ = imported(import_crontab, source)
+    assert [made["kind"] for made in objects] == ["JobConfig", "Calendar", "JobConfig", "JobConfig"]
+    assert objects[2]["spec"]["schedules"][0]["only"] == [objects[1]["metadata"]["name"]]

@@ -270,3 +270,19 @@ def test_no_zone_is_told_once_and_last(tmp_path: Path, capsys: pytest.CaptureFix
     lines = capsys.readouterr().err.splitlines()
     assert ["no zone" in line for line in lines] == [False, False, False, True]
     assert "3 CronJobs name no zone" in lines[-1]
+
+
+def test_only_what_is_imported_is_counted_for_its_zone() -> None:
+    bare = without(CRONJOB, "  timeZone: Etc/UTC\n")
+    refused = bare.replace("NAME", "b").replace("Never", "Always")
+    helm = bare.replace("NAME", "c").replace("image: i", 'image: "{{ .Values.image }}"')
+    source = "---\n".join((bare.replace("NAME", "a"), refused, helm))
+    (line,) = (line for line in told(source) if "zone" in line)
+    assert "1 CronJob names no zone" in line
+
+
+def test_nothing_is_left_of_metadata_that_means_nothing() -> None:
+    source = GOOD.replace("      template:\n", "      template:\n        metadata: {name: x}\n")
+    (made,), draft = imported(import_cronjobs, source)
+    assert "metadata" not in made["spec"]["template"]["spec"]["batchJob"]["spec"]["template"]
+    assert draft.notes == []

@@ -42,15 +42,8 @@ def import_cronjobs(draft: Draft, source: bytes) -> None:
     Raises:
         BadSourceError: The file is none of CronJobs.
     """
-    without_zone: list[Fields] = []
-
-    def take(draft: Draft, given: Fields) -> None:
-        if not _import(draft, given):
-            without_zone.append(given)
-
-    take_each(draft, source, "CronJob", API_VERSIONS, take)
-    if without_zone and not draft.wishes.timezone:
-        count = len(without_zone)
+    take_each(draft, source, "CronJob", API_VERSIONS, _import)
+    if (count := draft.without_zone) and not draft.wishes.timezone:
         told = "1 CronJob names" if count == 1 else f"{count} CronJobs name"
         draft.note(
             0,
@@ -61,8 +54,7 @@ def import_cronjobs(draft: Draft, source: bytes) -> None:
         )
 
 
-def _import(draft: Draft, given: Fields) -> bool:
-    """Take one CronJob; returns whether its zone is told, or not needed."""
+def _import(draft: Draft, given: Fields) -> None:
     spec = given.within("spec")
     given.require("spec", spec.data)
     metadata = metadata_of(given)
@@ -78,7 +70,7 @@ def _import(draft: Draft, given: Fields) -> bool:
     schedule, is_zoned = _schedule(spec)
     if schedule is None:
         draft.leave_out(spec.line_of("schedule"), where, "its schedule cannot be kept to")
-        return is_zoned
+        return
     catch_up = _catch_up(spec)
     made: dict[str, Any] = {"schedules": [schedule]}
     made["concurrency"] = _concurrency(spec, schedule["cron"])
@@ -95,9 +87,13 @@ def _import(draft: Draft, given: Fields) -> bool:
         made["suspend"] = True
     made["template"] = batch_template(spec.within("jobTemplate"))
     spec.tell_rest()
-    line = given.line_of()
-    draft.add(line, where, "JobConfig", name, paths=_PATHS, metadata=metadata, spec=made)
-    return is_zoned
+    draft.add(
+        *(given.line_of(), where, "JobConfig", name),
+        paths=_PATHS,
+        is_zoned=is_zoned,
+        metadata=metadata,
+        spec=made,
+    )
 
 
 def _schedule(spec: Fields) -> tuple[dict[str, Any] | None, bool]:

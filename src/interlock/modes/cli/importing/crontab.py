@@ -10,8 +10,9 @@ from __future__ import annotations
 import codecs
 import re
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
+from interlock.modes.cli.importing.crontab_jobs import Entry, job_of, schedule_of
 from interlock.modes.cli.importing.crontab_remarks import Remarks
 from interlock.modes.cli.importing.crontab_times import Times, read_times
 from interlock.modes.cli.importing.crontab_titles import title_of
@@ -25,16 +26,13 @@ from interlock.modes.cli.importing.crontab_users import (
 from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Flaw, quoted
 from interlock.modes.cli.importing.lines import first_in_gap, is_never_due
 from interlock.modes.cli.importing.naming import name_of_command
-from interlock.modes.cli.importing.variables import escaped
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.timing.zones import find_zone
 
 _SETTING = re.compile(r"""\s*("[^"]*"|'[^']*'|[^\s="'#]+)\s*=\s*(.*)""", re.DOTALL)
-#: An odd number of backslashes before a % makes it a plain one.
-_PERCENT = re.compile(r"\\%|%")
-#: What a command is given when the file says nothing else.
-_DEFAULTS = {"SHELL": "/bin/sh", "PATH": "/usr/bin:/bin"}
+#: `1 5 cron.daily nice run-parts ...`: no day of the month is a word.
+_ANACRON = re.compile(r"\s*(?:[0-9]+|@\w+)\s+[0-9]+\s+[A-Za-z][\w.-]+\s+\S")
 _MAIL = ("MAILTO", "MAILFROM", "CONTENT_TYPE", "CONTENT_TRANSFER_ENCODING")
 #: What the door would say in the words of a crontab.
 _PATHS = (
@@ -46,16 +44,6 @@ _PATHS = (
     (r"spec\.template\.spec\.process\.env\.?", "variable "),
     (r"spec\.schedules.*", "the times"),
 )
-
-
-class _Entry(NamedTuple):
-    """One line that runs something."""
-
-    line: int
-    times: str
-    command: str
-    user: str | None
-    title: str
 
 
 class _State:
@@ -79,6 +67,7 @@ def import_crontab(draft: Draft, source: bytes) -> None:
         BadSourceError: There is no line that can be taken, or users stand where commands should.
     """
     lines = [_text(line) for line in source.removeprefix(codecs.BOM_UTF8).split(b"\n")]
+    _check_sort(lines)
     state = _State(_has_users(draft, lines))
     for number, line in enumerate(lines, 1):
         draft.attempt(partial(_take, draft, state, number, line))
@@ -102,6 +91,17 @@ def _kind_of(line: str) -> str:
     if stripped.startswith("#"):
         return "comment"
     return "setting" if _SETTING.fullmatch(line) else "entry"
+
+
+def _check_sort(lines: list[str]) -> None:
+    """Refuse an anacrontab: cron would run the delays of its lines as programs."""
+    entries = [number for number, line in enumerate(lines, 1) if _kind_of(line) == "entry"]
+    if entries and all(_ANACRON.match(lines[number - 1]) for number in entries):
+        message = (
+            "this looks like an anacrontab (days, a delay, a name and a command) and not like a"
+            " crontab: write its lines with a time of day, such as @daily in place of 1 5 NAME"
+        )
+        raise BadSourceError([Flaw(entries[0], message)])
 
 
 def _has_users(draft: Draft, lines: list[str]) -> bool:
@@ -206,7 +206,7 @@ def _split(line: str) -> tuple[str, ...]:
     return (times, words[count]) if len(words) > count else (times,)
 
 
-def _entry(draft: Draft, state: _State, number: int, line: str, title: str) -> _Entry:
+def _entry(draft: Draft, state: _State, number: int, line: str, title: str) -> Entry:
     times, *rest = _split(line)
     if not rest:
         expected = "a time such as @daily" if times.startswith("@") else "five fields"
@@ -214,7 +214,7 @@ def _entry(draft: Draft, state: _State, number: int, line: str, title: str) -> _
         raise BadSourceError([Flaw(number, message)])
     command = rest[0]
     if not state.has_users:
-        return _Entry(number, times, command, None, title)
+        return Entry(number, times, command, None, title)
     user, *rest = command.split(None, 1)
     if is_program(user, draft.wishes.people):
         hint = "leave --system out" if draft.wishes.has_users else "--no-system reads it so"
@@ -226,10 +226,10 @@ def _entry(draft: Draft, state: _State, number: int, line: str, title: str) -> _
     if not rest:
         message = f"expected a user and a command, found {quoted(user)}"
         raise BadSourceError([Flaw(number, message)])
-    return _Entry(number, times, rest[0], user, title)
+    return Entry(number, times, rest[0], user, title)
 
 
-def _import(draft: Draft, state: _State, entry: _Entry) -> None:
+def _import(draft: Draft, state: _State, entry: Entry) -> None:
     if state.bad_zone:
         message = f"the CRON_TZ of line {state.bad_zone} counts for it, and is no zone"
         raise BadSourceError([Flaw(entry.line, message, quoted(entry.command))])
@@ -241,14 +241,14 @@ def _import(draft: Draft, state: _State, entry: _Entry) -> None:
         times = _times(draft, entry, zone)
         if state.zone is None and draft.wishes.timezone is None:
             state.remarks.lacks("zone")
-        schedule = _schedule(draft, times, zone)
+        schedule = schedule_of(draft, times, zone)
         spec = {"schedules": [schedule], **spec, "catchUp": {"policy": "SkipAll"}}
-    spec["template"] = {"spec": _job(draft, state, entry)}
+    spec["template"] = {"spec": job_of(draft, state.remarks, state.variables, entry)}
     state.remarks.command(entry.line, entry.command)
     draft.add(entry.line, quoted(entry.command), "JobConfig", name, paths=_PATHS, spec=spec)
 
 
-def _is_by_hand(draft: Draft, entry: _Entry, name: str) -> bool:
+def _is_by_hand(draft: Draft, entry: Entry, name: str) -> bool:
     """Whether no time of a clock starts it: when the machine starts, or never."""
     where = quoted(entry.command)
     if entry.times.lower() == "@reboot":
@@ -269,7 +269,7 @@ def _is_by_hand(draft: Draft, entry: _Entry, name: str) -> bool:
     return False
 
 
-def _times(draft: Draft, entry: _Entry, zone: str) -> Times:
+def _times(draft: Draft, entry: Entry, zone: str) -> Times:
     where = quoted(entry.command)
     times = read_times(entry.line, entry.times)
     for what, why, instead in times.remarks:
@@ -293,67 +293,3 @@ def _tell_end(draft: Draft, lines: list[str]) -> None:
     if _kind_of(lines[-1]) == "entry":
         why = "cronie never runs such a line, and Debian's cron then takes nothing of the file"
         draft.note(len(lines), "the last line", "has no newline at its end", why, "it is imported")
-
-
-def _schedule(draft: Draft, times: Times, zone: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"cron": times.line, "timezone": zone}
-    if times.is_wild:
-        made |= {"onGap": "Skip", "onRepeat": "Both"}
-    if times.weekdays:
-        made["only"] = [_calendar(draft, times.weekdays)]
-    return made
-
-
-def _calendar(draft: Draft, weekdays: str) -> str:
-    """The calendar of some weekdays, made when it is first needed."""
-    wanted = f"weekdays-{weekdays.lower().replace(',', '-')}"
-    prefix = f"{draft.wishes.prefix}-" if draft.wishes.prefix else ""
-    if not any(made["metadata"]["name"] == prefix + wanted for made in draft.objects):
-        name = draft.name_for("Calendar", wanted)
-        day = {"day": weekdays, "name": weekdays}
-        draft.add(0, name, "Calendar", name, spec={"days": [day]})
-    return prefix + wanted
-
-
-def _job(draft: Draft, state: _State, entry: _Entry) -> dict[str, Any]:
-    variables = {**_DEFAULTS, **state.variables}
-    command, stdin = _split_input(entry.command)
-    process: dict[str, Any] = {"command": [variables["SHELL"], "-c", escaped(command)]}
-    process["env"] = {name: escaped(value) for name, value in variables.items()}
-    if home := variables.get("HOME"):
-        process["workingDir"] = escaped(home)
-    else:
-        state.remarks.lacks("HOME")
-    if stdin is not None:
-        process["stdin"] = escaped(stdin)
-    if entry.user:
-        process |= _account(draft, entry)
-    else:
-        state.remarks.lacks("user")
-    return {"process": process, "title": entry.title} if entry.title else {"process": process}
-
-
-def _account(draft: Draft, entry: _Entry) -> dict[str, str]:
-    user, _, group = (entry.user or "").partition("/")[0].partition(":")
-    why = "only a server that runs as root can start a command as somebody else"
-    draft.note(0, "the file", "names users", why, "a server that cannot fails the Job and says so")
-    return {"user": user, "group": group} if group else {"user": user}
-
-
-def _split_input(text: str) -> tuple[str, str | None]:
-    """The shell line, and what it reads: a % ends the line, further ones end lines of input."""
-    parts: list[str] = [""]
-    last = 0
-    for match in _PERCENT.finditer(text):
-        parts[-1] += text[last : match.start()]
-        last = match.end()
-        if match[0] == "%":
-            parts.append("")
-        else:
-            parts[-1] += "%"
-    parts[-1] += text[last:]
-    command, *rest = parts
-    if not rest:
-        return command, None
-    given = "\n".join(rest)
-    return command, given if given.endswith("\n") else f"{given}\n"

@@ -134,7 +134,7 @@ def _check_range(number: int, at: int, match: re.Match[str]) -> None:
         if not match["first"].isdigit() and at == _WEEKDAY:
             better = ",".join(_DAYS[day % 7] for day in range(first, last + 8))
         message = (
-            f"{quoted(match[0])} ends before it begins, and cron refuses such a {_NAMES[at]}:"
+            f"{quoted(match[0])} ends before it begins, and cron refuses that as {_NAMES[at]}:"
             f' expected "{better}"'
         )
         raise BadSourceError([Flaw(number, message)])

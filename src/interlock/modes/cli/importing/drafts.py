@@ -79,6 +79,8 @@ class Draft:
         self.notes: list[Note] = []
         #: Definitions of the source that became no object.
         self.left_out = 0
+        #: Objects whose schedules got the zone of `zone`, because the source names none.
+        self.without_zone = 0
         self._told: set[Note] = set()
         self._names: dict[tuple[str, str], set[str]] = {}
         #: The names in the order in which they were given.
@@ -103,7 +105,7 @@ class Draft:
         What is wrong is told by `settle`.
         """
         objects, notes, names = len(self.objects), len(self.notes), len(self._named)
-        left_out = self.left_out
+        left_out, without_zone = self.left_out, self.without_zone
         try:
             take()
         except BadSourceError as error:
@@ -116,7 +118,7 @@ class Draft:
         for key, name in self._named[names:]:
             self._names[key].discard(name)
         del self._named[names:]
-        self.left_out = left_out
+        self.left_out, self.without_zone = left_out, without_zone
 
     @property
     def has_flaws(self) -> bool:
@@ -168,12 +170,13 @@ class Draft:
         name: str,
         *,
         paths: Paths = (),
+        is_zoned: bool = True,
         **parts: Any,
     ) -> None:
         """Take an object, if it passes the door; else tell why not, in the words of the source.
 
         `parts` are its spec, and further metadata. `paths` are what our fields are called in the
-        source: the first that fits counts.
+        source: the first that fits counts. `is_zoned` is whether the source names its zone.
         """
         metadata = {"name": name, **parts.pop("metadata", {})}
         if self.wishes.namespace:
@@ -193,6 +196,7 @@ class Draft:
             self.leave_out(line, where, f"Interlock would refuse it: {error}")
         else:
             self.objects.append(made)
+            self.without_zone += not is_zoned
 
 
 def in_words_of(paths: Paths, path: str) -> str:

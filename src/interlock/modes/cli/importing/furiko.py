@@ -34,14 +34,8 @@ def import_furiko(draft: Draft, source: bytes) -> None:
     Raises:
         BadSourceError: The file is none of Furiko's JobConfigs.
     """
-    without_zone: list[Fields] = []
-
-    def take(draft: Draft, given: Fields) -> None:
-        if not _import(draft, given):
-            without_zone.append(given)
-
-    take_each(draft, source, "JobConfig", API_VERSIONS, take)
-    if without_zone and not draft.wishes.timezone:
+    take_each(draft, source, "JobConfig", API_VERSIONS, _import)
+    if draft.without_zone and not draft.wishes.timezone:
         draft.note(
             0,
             "spec.schedule.cron.timezone",
@@ -51,8 +45,7 @@ def import_furiko(draft: Draft, source: bytes) -> None:
         )
 
 
-def _import(draft: Draft, given: Fields) -> bool:
-    """Take one JobConfig; returns whether its zone is told, or not needed."""
+def _import(draft: Draft, given: Fields) -> None:
     spec = given.within("spec")
     given.require("spec", spec.data)
     metadata = metadata_of(given)
@@ -81,9 +74,13 @@ def _import(draft: Draft, given: Fields) -> bool:
     names = [str(option["name"]) for option in options]
     made["template"] = job_template(spec.within("template"), names)
     spec.tell_rest()
-    where = f"JobConfig {old}"
-    draft.add(given.line_of(), where, "JobConfig", name, paths=_PATHS, metadata=metadata, spec=made)
-    return is_zoned
+    draft.add(
+        *(given.line_of(), f"JobConfig {old}", "JobConfig", name),
+        paths=_PATHS,
+        is_zoned=is_zoned,
+        metadata=metadata,
+        spec=made,
+    )
 
 
 def _options(spec: Fields) -> list[Fields]:

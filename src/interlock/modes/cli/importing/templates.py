@@ -103,6 +103,8 @@ def _batch_spec(given: Fields) -> dict[str, Any]:
         metadata.pass_over("name", "namespace", *SERVER_FIELDS)
         pod["metadata"] = marks_of(metadata)
         metadata.tell_rest()
+        if not pod["metadata"]:
+            del pod["metadata"]
     pod["spec"] = pod_spec(template.within("spec"))
     return escaped_within({**made, "template": pod})
 
