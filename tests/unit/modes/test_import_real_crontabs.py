@@ -82,6 +82,8 @@ def test_every_line_of_a_stock_file_is_imported(
         ("#minute\thour\tmday\tmonth\twday\twho\tcommand", ""),
         ("# min   hour    day     month   weekday command", ""),
         ("# Min Hour DoM Month DoW", ""),
+        ("# mn hr  dom mon dow  cmd", ""),
+        ("#minute (0-59), hour, day, month", ""),
         ("# .---------------- minute (0 - 59)", ""),
         ("# |  .------------- hour (0 - 23)", ""),
         ("# │ │ ┌──── day of the month", ""),
@@ -234,6 +236,7 @@ def test_what_runs_when_the_machine_starts_is_not_lost() -> None:
         ("0 0 * * 5-1 y", "5-6,0-1"),
         ("0 0 * * sat-sun y", "SAT,SUN"),
         ("0 0 L * * y", '"L" is no day of the month'),
+        ("0 0 * * monday y", "SUN, MON"),
         ("0 0 * * 1#2 y", "is no day of the week"),
         ("H 0 * * * y", '"H" is no minute'),
         ("0 0 ? * * y", "is no day of the month"),
@@ -344,3 +347,33 @@ def test_a_command_that_is_called_as_a_calendar_is_stands_in_nobodys_way() -> No
     objects, _ = imported(import_crontab, source)
     assert [made["kind"] for made in objects] == ["JobConfig", "Calendar", "JobConfig", "JobConfig"]
     assert objects[2]["spec"]["schedules"][0]["only"] == [objects[1]["metadata"]["name"]]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "0 2 * * * /usr/local/bin/backup.sh\n0 * * * * cd /home/x && uv run report > m.log 2>&1\n",
+        "0 */6 * * * push.sh >> $LOG/push.log 2>&1\n",
+        "0 5 * * * ../cron_job.sh\n",
+        "* * * * * env QUIET=1 $VV $HOME/worker\n@reboot $VV $HOME/restart\n",
+        "0 1 * * * renew > /dev/null\n",
+        "0 1 * * * renew --all\n",
+    ],
+)
+def test_somebodys_own_crontab_that_is_kept_as_etc_crontab_is_read_as_such(source: str) -> None:
+    objects, draft = imported(import_crontab, source, file="project/etc/crontab")
+    assert len(objects) == source.count("\n")
+    assert not any("user" in made["spec"]["template"]["spec"]["process"] for made in objects)
+    (note,) = [note for note in draft.notes if "column" in note.what]
+    assert "--system" in note.instead
+
+
+def test_a_line_without_a_user_among_others_with_one_is_left_out() -> None:
+    source = "* * * * * root a\n* * * * * operator /usr/libexec/b\n* * * * * /usr/bin/c d\n"
+    objects, draft = imported(import_crontab, source, file="/etc/crontab")
+    assert (len(objects), draft.left_out) == (2, 1)
+
+
+def test_a_last_line_that_is_left_out_is_not_said_to_be_imported() -> None:
+    source = f"{HEAD}0 0 * * * a\n0 30 * * * b"
+    assert not any("newline" in told for _, told in notes_of(source))

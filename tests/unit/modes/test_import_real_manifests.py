@@ -252,7 +252,7 @@ def test_a_cronjob_that_is_never_due_is_run_by_hand(line: str) -> None:
         ("0 0 L * *", True), ("0 0 * * 1#2", True), ("0 0 * * 7", True), ("H 0 * * *", True),
         ("0 0 * * 5-1", True), ("0 0 15W * *", True), ("0 0 * * MON-FRI", False),
         ("*/5 0-5/2 ? jan *", False), ("@daily", False), ("0 0 1,15 * 0", False),
-        ("30/15 * * * *", False),
+        ("30/15 * * * *", False), ("0 0 * * MONDAY", True),
     ],
 )  # fmt: skip
 def test_a_line_that_kubernetes_refuses_is_told(line: str, is_told: bool) -> None:

@@ -19,6 +19,7 @@ from interlock.modes.cli.importing.crontab_titles import title_of
 from interlock.modes.cli.importing.crontab_users import (
     Begins,
     begins,
+    can_be_system,
     is_program,
     is_system,
     stands_for_system,
@@ -57,6 +58,8 @@ class _State:
         self.bad_zone = 0
         #: The comment that stands directly above.
         self.title = ""
+        #: The last line that was imported.
+        self.imported = 0
         self.remarks = Remarks()
 
 
@@ -74,7 +77,7 @@ def import_crontab(draft: Draft, source: bytes) -> None:
     draft.settle()
     if not draft.objects and not draft.left_out:
         raise BadSourceError([Flaw(len(lines), "nothing is run by this crontab")])
-    _tell_end(draft, lines)
+    _tell_end(draft, state, lines)
     state.remarks.tell(draft)
 
 
@@ -112,15 +115,20 @@ def _has_users(draft: Draft, lines: list[str]) -> bool:
     """
     if draft.wishes.has_users is not None:
         return draft.wishes.has_users
-    if stands_for_system(draft.wishes.file):
-        why = "it stands where cron expects one"
-        draft.note(0, "the file", "has a column of users", why, "--no-system reads it without")
-        return True
     found: dict[int, Begins] = {}
     for number, line in enumerate(lines, 1):
         parts = _split(line) if _kind_of(line) == "entry" else ()
         if len(parts) == 2:
             found[number] = begins(parts[1], draft.wishes.people)
+    if found and stands_for_system(draft.wishes.file):
+        has_users = can_be_system(list(found.values()))
+        if has_users:
+            why = "it stands where cron expects one"
+            draft.note(0, "the file", "has a column of users", why, "--no-system reads it without")
+        else:
+            why = "it stands where cron expects one, and most commands begin with programs"
+            draft.note(0, "the file", "has no column of users", why, "--system reads one")
+        return has_users
     sure = {number: each for number, each in found.items() if each.is_user}
     if is_system(list(found.values())):
         number, first = next(iter(sure.items()))
@@ -245,6 +253,7 @@ def _import(draft: Draft, state: _State, entry: Entry) -> None:
         spec = {"schedules": [schedule], **spec, "catchUp": {"policy": "SkipAll"}}
     spec["template"] = {"spec": job_of(draft, state.remarks, state.variables, entry)}
     state.remarks.command(entry.line, entry.command)
+    state.imported = entry.line
     draft.add(entry.line, quoted(entry.command), "JobConfig", name, paths=_PATHS, spec=spec)
 
 
@@ -288,8 +297,8 @@ def _times(draft: Draft, entry: Entry, zone: str) -> Times:
     return times
 
 
-def _tell_end(draft: Draft, lines: list[str]) -> None:
+def _tell_end(draft: Draft, state: _State, lines: list[str]) -> None:
     """Tell of a last line that does not end: cron does not run it, or nothing of the file."""
-    if _kind_of(lines[-1]) == "entry":
+    if state.imported == len(lines):
         why = "cronie never runs such a line, and Debian's cron then takes nothing of the file"
         draft.note(len(lines), "the last line", "has no newline at its end", why, "it is imported")

@@ -7,12 +7,10 @@ about clock changes, and whether the days of the month and of the week must both
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from interlock.modes.cli.importing.drafts import BadSourceError, Flaw, quoted
-from interlock.modes.cli.importing.lines import SPANS
-from interlock.resources.timing.names import MONTH_NAMES, WEEKDAY_NAMES
+from interlock.modes.cli.importing.lines import NAMES, SPANS
 
 _NICKNAMES = {
     "@yearly": "0 0 1 1 *",
@@ -25,7 +23,6 @@ _NICKNAMES = {
     "@every_minute": "* * * * *",
 }
 _NAMES = ("minute", "hour", "day of the month", "month", "day of the week")
-_WORDS: tuple[Mapping[str, int], ...] = ({}, {}, {}, MONTH_NAMES, WEEKDAY_NAMES)
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _PART = re.compile(
     r"(?:(?P<star>\*)|(?P<first>[0-9A-Za-z]+)(?:-(?P<last>[0-9A-Za-z]+))?)(?:/(?P<step>[0-9]{1,4}))?"
@@ -115,7 +112,9 @@ def _part(number: int, at: int, part: str, is_wild: bool, remarks: list[Remark])
     if match["step"] is None:
         return part.upper()
     if not match["star"] and match["last"] is None:
-        why = "a step needs a range or a *, and cron takes no notice of it otherwise"
+        why = (
+            "without a range or a * Debian's cron takes no notice of a step, and cronie of the line"
+        )
         remarks.append(Remark(f"{quoted(part)} is read as {match['first']}", why, "the same"))
         return match["first"].upper()
     return _stepped(number, at, match, is_wild)
@@ -158,12 +157,12 @@ def _stepped(number: int, at: int, match: re.Match[str], is_wild: bool) -> str:
 
 
 def _value(number: int, at: int, word: str) -> int:
-    words = _WORDS[at]
-    value = words.get(word.upper()) if not word.isdigit() else int(word)
+    value = NAMES[at].get(word.upper()) if not word.isdigit() else int(word)
     low, size = SPANS[at]
     high = 7 if at == _WEEKDAY else low + size - 1
     if value is None or not low <= value <= high:
-        message = f"{quoted(word)} is no {_NAMES[at]}: expected {low} to {high}"
+        names = f" or {', '.join(NAMES[at])}" if NAMES[at] else ""
+        message = f"{quoted(word)} is no {_NAMES[at]}: expected {low} to {high}{names}"
         raise BadSourceError([Flaw(number, message)])
     return value
 

@@ -19,8 +19,8 @@ _DRAWING = re.compile(r"[.|+`'│┌├└╭┬]\s*[-─.|+│┌├└╭┬]|
 #: The names of the fields, as headers have them.
 _FIELDS = frozenset(
     {
-        *("m", "min", "mins", "minute", "minutes"),
-        *("h", "hr", "hour", "hours"),
+        *("m", "mn", "min", "mins", "minute", "minutes"),
+        *("h", "hr", "hrs", "hour", "hours"),
         *("d", "day", "days", "dom", "mday", "dayofmonth", "day-of-month"),
         *("mo", "mon", "month", "months", "moy"),
         *("dow", "wday", "weekday", "dayofweek", "day-of-week"),
@@ -52,5 +52,6 @@ def _undecorated(text: str) -> str:
 
 def _is_header(text: str) -> bool:
     """Whether it names the fields: `m h dom mon dow user command`."""
-    words = [re.sub(r"\(.*", "", word).strip(",;:|") for word in text.lower().split()[:3]]
+    plain = re.sub(r"\([^()]*\)", " ", text.lower()).replace(",", " ")
+    words = [word.strip(";:|") for word in plain.split()[:3]]
     return len(words) == 3 and all(word in _FIELDS for word in words)

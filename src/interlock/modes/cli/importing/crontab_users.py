@@ -17,7 +17,7 @@ _ACCOUNTS = frozenset(
     {
         *("root", "www-data", "nobody", "daemon", "apache", "wwwrun", "_apt", "ec2-user", "ubuntu"),
         *("centos", "debian", "vagrant", "pi", "jenkins", "tomcat", "nagios", "zabbix", "gitlab"),
-        *("prometheus", "munin", "amavis", "debian-spamd", "smmsp", "systemd-network"),
+        *("prometheus", "munin", "amavis", "debian-spamd", "smmsp", "operator"),
     }
 )
 #: Accounts that are called as programs are.
@@ -34,14 +34,19 @@ _PROGRAMS = re.compile(
 )
 
 
+_SCRIPT = re.compile(r".*\.(?:sh|bash|py|pl|php|rb|js|cgi|jar|exe)")
+
+
 class Begins(NamedTuple):
     """How the text behind the times begins."""
 
     #: Its first word.
     word: str
-    #: Whether that is a user beyond reasonable doubt, or may be one.
+    #: Whether that is a user beyond reasonable doubt, whether it looks like one by what follows,
+    #: and whether it can be one at all.
     is_user: bool
     may_be_user: bool
+    can_be_user: bool
 
 
 def stands_for_system(file: str) -> bool:
@@ -54,18 +59,25 @@ def is_program(word: str, people: Collection[str]) -> bool:
     """Whether a word where a user is expected is none."""
     if word in people:
         return False
-    return not _USER.fullmatch(word) or bool(_PROGRAMS.fullmatch(word))
+    if not _USER.fullmatch(word):
+        return True
+    return bool(_PROGRAMS.fullmatch(word) or _SCRIPT.fullmatch(word))
 
 
 def begins(text: str, people: Collection[str]) -> Begins:
     """Look at what stands behind the times of a line."""
     word, *rest = text.split(None, 1)
     after = rest[0].split(None, 1)[0] if rest else ""
-    if not after or after.startswith("-") or is_program(word, people):
-        return Begins(word, is_user=False, may_be_user=False)
+    if not after or after[0] in "-<>|&;" or is_program(word, people):
+        return Begins(word, is_user=False, may_be_user=False, can_be_user=False)
     runs_something = after[0] in "/[({." or bool(_PROGRAMS.fullmatch(after))
     is_user = word in _ACCOUNTS or (runs_something and word in {*people, *_BOTH})
-    return Begins(word, is_user, is_user or runs_something)
+    return Begins(word, is_user, is_user or runs_something, can_be_user=True)
+
+
+def can_be_system(found: Sequence[Begins]) -> bool:
+    """Whether most lines of a file may name a user, as they begin."""
+    return 2 * sum(each.can_be_user for each in found) > len(found)
 
 
 def is_system(found: Sequence[Begins]) -> bool:

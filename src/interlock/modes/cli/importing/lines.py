@@ -7,12 +7,14 @@ do it too.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.due import seconds_of, wall_of
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.names import MONTH_NAMES, WEEKDAY_NAMES
 from interlock.resources.timing.walls import Line, first_at_or_after, last_at_or_before
 from interlock.resources.timing.zones import Zone
 
@@ -22,6 +24,12 @@ _STEP = re.compile(r"(\*|\?|[0-9A-Za-z]+)(-[0-9A-Za-z]+)?/([0-9]+)")
 _UNITS_S = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 #: The lowest value and the number of values of each of five fields.
 SPANS = ((0, 60), (0, 24), (1, 31), (1, 12), (0, 7))
+#: The names that other programs know in each of five fields: of three letters, and no others.
+NAMES: tuple[Mapping[str, int], ...] = (
+    *({}, {}, {}),
+    {name: number for name, number in MONTH_NAMES.items() if len(name) == 3},
+    {name: number for name, number in WEEKDAY_NAMES.items() if len(name) == 3},
+)
 #: Changes of clocks are looked at for so long: as far as their rules are likely to hold.
 _LOOKED_AT_S = 15 * 366 * 86400
 

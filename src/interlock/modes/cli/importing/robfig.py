@@ -7,13 +7,10 @@ the week. A manifest with such a line was never taken by a cluster, so it comes 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
-from interlock.modes.cli.importing.lines import SPANS, is_every
-from interlock.resources.timing.names import MONTH_NAMES, WEEKDAY_NAMES
+from interlock.modes.cli.importing.lines import NAMES, SPANS, is_every
 
-_NAMES = ("minute", "hour", "day of the month", "month", "day of the week")
-_WORDS: tuple[Mapping[str, int], ...] = ({}, {}, {}, MONTH_NAMES, WEEKDAY_NAMES)
+_FIELDS = ("minute", "hour", "day of the month", "month", "day of the week")
 _NICKNAMES = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _PART = re.compile(r"(?:[*?]|([0-9A-Za-z]+)(?:-([0-9A-Za-z]+))?)(?:/([0-9]+))?")
 
@@ -30,7 +27,7 @@ def why_refused(text: str) -> str:
         for part in filter(None, field.split(",")):
             if not _is_taken(at, part):
                 low, size = SPANS[at]
-                return f'"{part}" is no {_NAMES[at]} to it, {low} to {low + size - 1}'
+                return f'"{part}" is no {_FIELDS[at]} to it, {low} to {low + size - 1}'
     return ""
 
 
@@ -47,4 +44,4 @@ def _is_taken(at: int, part: str) -> bool:
 
 
 def _value(at: int, word: str) -> int | None:
-    return int(word) if word.isdigit() and word.isascii() else _WORDS[at].get(word.upper())
+    return int(word) if word.isdigit() and word.isascii() else NAMES[at].get(word.upper())
