@@ -33,7 +33,7 @@ def why_refused(text: str) -> str:
 
 def _is_taken(at: int, part: str) -> bool:
     match = _PART.fullmatch(part)
-    if not match:
+    if not match or (match[3] and not int(match[3])):
         return False
     first, last = (_value(at, word) if word else None for word in (match[1], match[2]))
     low, size = SPANS[at]
