@@ -286,3 +286,25 @@ def test_nothing_is_left_of_metadata_that_means_nothing() -> None:
     (made,), draft = imported(import_cronjobs, source)
     assert "metadata" not in made["spec"]["template"]["spec"]["batchJob"]["spec"]["template"]
     assert draft.notes == []
+
+
+def test_a_config_of_furiko_that_is_never_due_is_run_by_hand() -> None:
+    source = FURIKO.replace("NAME", "rarely").replace("0 4 * * *", "0 0 31 2 *")
+    (made,), draft = imported(import_furiko, source)
+    assert "schedules" not in made["spec"]
+    (note,) = draft.notes
+    assert "`interlock run rarely`" in note.instead
+    several = source.replace('expression: "0 0 31 2 *"', 'expressions: ["0 0 31 2 *", "0 4 * * *"]')
+    (made,), draft = imported(import_furiko, several)
+    assert made["spec"]["schedules"][0]["cron"] == ["0 4 * * *"]
+    assert [note.what for note in draft.notes] == ['"0 0 31 2 *" is never due']
+
+
+@pytest.mark.parametrize(("line", "is_told"), [("0 4 * * 7", True), ("0 4 * * 0", False)])
+def test_a_line_that_the_operator_of_controlled_jobs_refuses_is_told(
+    line: str, is_told: bool
+) -> None:
+    source = CONTROLLED.replace("NAME", "x").replace("0 4 * * *", line)
+    found = told(source, import_controlled_jobs)
+    assert bool(found) == is_told
+    assert all("comes to life" in one for one in found)

@@ -10,9 +10,11 @@ from interlock.modes.cli.importing.fields import Fields, take_each
 from interlock.modes.cli.importing.lines import (
     first_in_gap,
     is_every,
+    is_read,
     split_zone,
     with_short_steps,
 )
+from interlock.modes.cli.importing.robfig import why_refused
 from interlock.modes.cli.importing.templates import batch_template, metadata_of, template_paths
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.events import at_time_of_day
@@ -148,6 +150,9 @@ def _by_line(given: Fields, made: dict[str, Any], text: str) -> dict[str, Any] |
         why = "the operator cannot work with it either: it crashes"
         given.note("cronSchedule", f"{quoted(text)} is not carried over", why, "it is left out")
         return None
+    if (refused := why_refused(zoned.line)) and is_read(zoned.line):
+        why = f"the operator refuses such a line ({refused}), and does nothing"
+        given.note("cronSchedule", f"{quoted(zoned.line)} comes to life", why, "these very times")
     return {**made, "cron": with_short_steps(zoned.line)}
 
 

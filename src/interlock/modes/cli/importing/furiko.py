@@ -9,6 +9,7 @@ from interlock.modes.cli.importing.fields import Fields, take_each
 from interlock.modes.cli.importing.furiko_jobs import job_template
 from interlock.modes.cli.importing.furiko_lines import line_of
 from interlock.modes.cli.importing.furiko_options import option_of
+from interlock.modes.cli.importing.lines import is_never_due
 from interlock.modes.cli.importing.templates import metadata_of
 
 API_VERSIONS = ("execution.furiko.io/v1alpha1",)
@@ -66,8 +67,12 @@ def _import(draft: Draft, given: Fields) -> None:
         identity = f"{metadata.get('namespace') or space or 'default'}/{old}"
         made["schedules"] = [_schedule(schedule, identity)]
         is_zoned = bool(schedule.within("cron").text("timezone"))
+        by_hand = draft.by_hand(name, metadata.get("namespace", ""))
+        _leave_out_never_due(schedule, made, by_hand)
+        is_zoned = is_zoned or "schedules" not in made
         moved = name != old or (metadata.get("namespace") or space) != space
-        _tell_hash(schedule, made["schedules"][0]["cron"], identity, moved)
+        for one in made.get("schedules", ()):
+            _tell_hash(schedule, one["cron"], identity, moved)
     made["concurrency"] = _concurrency(spec.within("concurrency"))
     if options:
         made["options"] = options
@@ -117,6 +122,24 @@ def _schedule(given: Fields, identity: str) -> dict[str, Any]:
     given.pass_over("lastUpdated")
     given.tell_rest()
     return made
+
+
+def _leave_out_never_due(given: Fields, made: dict[str, Any], by_hand: str) -> None:
+    """Take out lines that are never due; a config that has no other is run by hand."""
+    (schedule,) = made["schedules"]
+    cron = schedule["cron"]
+    lines = [cron] if isinstance(cron, str) else cron
+    never = [line for line in lines if is_never_due(line)]
+    if not never:
+        return
+    why = "it names days that no month has"
+    if len(never) == len(lines):
+        del made["schedules"]
+        instead = f"a JobConfig without schedules: {by_hand} runs it by hand"
+    else:
+        schedule["cron"] = [line for line in lines if line not in never]
+        instead = "the other lines"
+    given.note("cron", f"{quoted(never[0])} is never due", why, instead)
 
 
 def _tell_hash(given: Fields, cron: str | list[str], identity: str, moved: bool) -> None:
