@@ -44,12 +44,15 @@ def check_calendar(spec: CalendarSpec, to: Findings) -> None:
 def _check_icalendar(text: str, to: Findings) -> None:
     size = len(text.encode())
     if size > MAX_ICALENDAR_BYTES:
-        message = f"expected at most {MAX_ICALENDAR_BYTES} bytes, found {size}"
+        message = (
+            f"expected at most {MAX_ICALENDAR_BYTES} bytes, found {size}; `interlock import "
+            "icalendar` keeps nothing but what tells days"
+        )
         to.add("spec.icalendar", message, text)
         return
     reading = read_icalendar("", text)
     for flaw in reading.flaws:
-        to.add("spec.icalendar", f"line {flaw.place}: {flaw.message}", flaw.found)
+        to.add("spec.icalendar", str(flaw), flaw.found)
     if not reading.flaws and not reading.calendar.entries:
         to.add("spec.icalendar", "expected at least one event that lasts whole days", text)
 

@@ -73,10 +73,7 @@ def read_calendar(stored: CalendarResource) -> FoundCalendar:
     if spec.icalendar:
         reading = read_icalendar(name, spec.icalendar)
         if reading.flaws:
-            flaw = reading.flaws[0]
-            problem = (
-                f"calendar {name} cannot be read: spec.icalendar: line {flaw.place}: {flaw.message}"
-            )
+            problem = f"calendar {name} cannot be read: spec.icalendar: {reading.flaws[0]}"
             return FoundCalendar(None, _version(stored), problem)
         entries.extend(reading.calendar.entries)
     return FoundCalendar(Calendar(name, entries), _version(stored))

@@ -29,7 +29,7 @@ ALL = [
     ("cronjob", "cronjobs.yaml", 2, 0),
     ("controlledjob", "controlledjob.yaml", 1, 0),
     ("furiko", "furiko.yaml", 1, 0),
-    ("icalendar", "holidays.ics", 1, 0),
+    ("icalendar", "holidays.ics", 1, 1),
 ]
 
 

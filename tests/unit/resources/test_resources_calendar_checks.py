@@ -68,7 +68,7 @@ BAD: list[tuple[str, str, Spec]] = [
     ("spec.days[0].day", "expected a day such as 2026-12-25", days("")),
     ("spec.days[0].day", "expected a day such as 2026-12-25", days("x" * 201)),
     ("spec.days[0].name", "expected one line", {"days": [{"day": "12-25", "name": "a\nb"}]}),
-    ("spec.icalendar", "expected at most 262144 bytes", {"icalendar": "x" * 262_145}),
+    ("spec.icalendar", "expected at most 524288 bytes", {"icalendar": "x" * 524_289}),
     ("spec.icalendar", "expected text, found a list", {"icalendar": ["x"]}),
 ]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 
 from msgspec import Struct
 
 from interlock.resources.timing.months import (
-    MONTHS,
     SHAPE,
     STARTS,
     all_days,
@@ -86,24 +84,20 @@ class EasterDay(Struct, frozen=True):
         return sum(1 << day.day - 1 for day in days if month_of(day) == month)
 
 
-class Listed(Struct, frozen=True):
-    """Days that were listed beforehand: for each month that has any, its days as bits."""
+class Counted(Struct, frozen=True):
+    """Days that were found beforehand, as the bits of one number."""
 
-    months: Mapping[int, int]
+    #: The day that the lowest bit stands for.
+    first: int
+    bits: int
 
     def days_in(self, month: int) -> int:
-        """The listed days of a month."""
-        return self.months.get(month, 0)
-
-
-def listed(days: Iterable[date]) -> Listed:
-    """The set of some dates; those outside 1970 to 2099 are left out."""
-    months: dict[int, int] = {}
-    for day in days:
-        month = month_of(day)
-        if 0 <= month < MONTHS:
-            months[month] = months.get(month, 0) | 1 << day.day - 1
-    return Listed(months)
+        """Those of the days that lie in a month."""
+        after = STARTS[month] - self.first
+        if after <= -31:
+            return 0
+        bits = self.bits >> after if after >= 0 else self.bits << -after
+        return bits & all_days(SHAPE[month])
 
 
 def easter(year: int) -> date:

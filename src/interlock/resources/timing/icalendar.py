@@ -1,277 +1,229 @@
 """Reading an iCalendar file (.ics) as a calendar: its whole-day events are the days.
 
-What the file says and this cannot do is told, with its line: a holiday that is left out in
-silence would be a run on a holiday.
+A day of an event that the file moves or cancels is not where the event's rule would have it. What
+the file says and this cannot do is told, with its line: a holiday that is left out in silence would
+be a run on a holiday.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from interlock.resources.suggestions import MAX_TOLD, shortened
 from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.day_sets import listed
-from interlock.resources.timing.flaws import Flaw
-from interlock.resources.timing.recurrences import Recurrence, days_of, work_of
-
-#: How many days may be looked at for one file; its events after that are left out.
-MAX_DAYS = 100_000
-
-_LINE = re.compile(r'([A-Za-z0-9-]+)((?:;[A-Za-z0-9-]+=(?:"[^"]*"|[^";:,]*)(?:,[^";:]*)?)*):(.*)')
-_PARAMETER = re.compile(r';([A-Za-z0-9-]+)=("[^"]*"|[^";:]*)')
-_WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
-_FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
-
-#: Properties of an event that say nothing about its days.
-_HARMLESS = re.compile(
-    "ATTACH|ATTENDEE|CATEGORIES|CLASS|COLOR|COMMENT|CONTACT|CREATED|DESCRIPTION|DTSTAMP|GEO|IMAGE"
-    "|LAST-MODIFIED|LOCATION|ORGANIZER|PRIORITY|RELATED-TO|RESOURCES|SEQUENCE|STATUS|TRANSP|UID"
-    "|URL|X-.*"
+from interlock.resources.timing.day_sets import Counted
+from interlock.resources.timing.ical_events import Event, Unread, day_in, read_event
+from interlock.resources.timing.ical_lines import Finding, events_of
+from interlock.resources.timing.months import LAST_YEAR, date_of
+from interlock.resources.timing.recurrences import (
+    before_place,
+    bit_of,
+    bits_of,
+    days_of,
+    from_place,
+    lasting,
+    moved_by,
+    place_of,
 )
-_KNOWN = frozenset({"DTSTART", "DTEND", "DURATION", "RRULE", "SUMMARY"})
-_COMPONENTS = re.compile("VCALENDAR|VEVENT|VALARM|VTIMEZONE|STANDARD|DAYLIGHT|X-.*")
-_RULE_PARTS = re.compile("FREQ|INTERVAL|COUNT|UNTIL|BYMONTH|BYMONTHDAY|BYDAY|WKST")
+
+_UNNAMED = "a day without a name"
+#: The place of the first day that a schedule can be about.
+_FIRST = place_of(date_of(0))
 
 
 class Reading(Struct, frozen=True):
-    """The calendar of a file, and what of the file is not in it; places are line numbers."""
+    """The calendar of a file, and what is to be said about it; places are line numbers."""
 
     calendar: Calendar
-    flaws: tuple[Flaw, ...]
+    #: What of the file is not in the calendar.
+    flaws: tuple[Finding, ...]
+    #: What is in it otherwise than somebody may think.
+    remarks: tuple[Finding, ...] = ()
+    #: The events that the days come from.
+    events: tuple[Event, ...] = ()
 
 
-class _Property(Struct, frozen=True):
+class _Named(NamedTuple):
     line: int
+    bits: int
     name: str
-    parameters: dict[str, str]
-    value: str
-
-
-class _FlawedError(Exception):
-    """An event cannot be read; it is left out, and told."""
-
-    def __init__(self, given: _Property, message: str) -> None:
-        super().__init__(message)
-        self.given = given
-        self.message = message
 
 
 def read_icalendar(name: str, text: str) -> Reading:
     """Read the whole-day events of a file; whatever cannot be read is told in `flaws`."""
-    entries: list[NamedDays] = []
-    flaws: list[Flaw] = []
-    budget = _Budget(MAX_DAYS)
-    for event in _events(text, flaws):
-        try:
-            days = _days(event, budget)
-        except _FlawedError as flaw:
-            flaws.append(_flaw(flaw.given, flaw.message))
-            continue
-        if days:
-            entries.append(NamedDays(listed(days), _summary(event)))
-    return Reading(Calendar(name, entries), tuple(flaws[:MAX_TOLD]))
-
-
-class _Budget:
-    """How many days may still be looked at, so that no file keeps its reader busy for long."""
-
-    def __init__(self, left: int) -> None:
-        self._left = left
-
-    def take(self, count: int, given: _Property) -> None:
-        if count > self._left:
-            raise _FlawedError(given, "the file has too many days; the event is left out")
-        self._left -= count
-
-
-def _flaw(given: _Property, message: str) -> Flaw:
-    return Flaw(given.line, shortened(f"{given.name}:{given.value}"), message)
-
-
-def _events(text: str, flaws: list[Flaw]) -> Iterator[list[_Property]]:
-    """The events of a file, each as the properties between its BEGIN and END."""
-    inside: list[_Property] = []
-    event: list[_Property] = []
-    for given in _properties(text, flaws):
-        if not inside and (given.name, given.value.upper()) != ("BEGIN", "VCALENDAR"):
-            flaws.append(_flaw(given, "expected BEGIN:VCALENDAR before it"))
-            return
-        if given.name == "BEGIN":
-            inside.append(given)
-            if not _COMPONENTS.fullmatch(given.value.upper()):
-                flaws.append(_flaw(given, "is not known; it is left out"))
-            event = [given] if given.value.upper() == "VEVENT" else event
-        elif given.name == "END":
-            ended = inside.pop()
-            if ended.value.upper() != given.value.upper():
-                flaws.append(_flaw(given, f"expected the end of {ended.value} first"))
-                return
-            if ended.value.upper() == "VEVENT":
-                yield event
-        elif inside[-1].value.upper() == "VEVENT":
-            event.append(given)
-    flaws.extend(_flaw(given, "expected its END") for given in inside)
-
-
-def _properties(text: str, flaws: list[Flaw]) -> Iterator[_Property]:
-    for number, line in _unfolded(text):
-        match = _LINE.fullmatch(line)
-        if match:
-            parameters = {
-                key.upper(): value.strip('"') for key, value in _PARAMETER.findall(match[2])
-            }
-            yield _Property(number, match[1].upper(), parameters, match[3].strip())
-        elif line.strip():
-            flaws.append(Flaw(number, shortened(line), "expected NAME:VALUE"))
-
-
-def _unfolded(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a file; a line that starts with a blank goes on where the one before ended."""
-    current: list[str] = []
-    begun = 1
-    for number, line in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
-        if line[:1] in (" ", "\t") and current:
-            current.append(line[1:])
-            continue
-        if current:
-            yield begun, "".join(current)
-        current, begun = [line], number
-    yield begun, "".join(current)
-
-
-def _summary(event: list[_Property]) -> str:
-    text = next((given.value for given in event if given.name == "SUMMARY"), "")
-    plain = re.sub(r"\\(.)", lambda match: " " if match[1] in "nN" else match[1], text)
-    return shortened(plain.strip()) or "a day without a name"
-
-
-def _days(event: list[_Property], budget: _Budget) -> set[date]:
-    """The days of an event.
-
-    Raises:
-        _FlawedError: The event says something that this cannot do.
-    """
-    given: dict[str, _Property] = {}
-    excluded: set[date] = set()
-    for each in event[1:]:
-        if each.name == "STATUS" and each.value.upper() == "CANCELLED":
-            return set()
-        if each.name == "EXDATE":
-            excluded |= {_date(each, part) for part in each.value.split(",")}
-        elif each.name not in _KNOWN:
-            if not _HARMLESS.fullmatch(each.name):
-                raise _FlawedError(each, f"{each.name} is not known; the event is left out")
-        elif given.setdefault(each.name, each) is not each:
-            raise _FlawedError(each, f"expected one {each.name}; the event is left out")
-    if "DTSTART" not in given:
-        raise _FlawedError(event[0], "expected a DTSTART; the event is left out")
-    start = _date(given["DTSTART"], given["DTSTART"].value)
-    length = _length(given, start)
-    starts = {start}
-    if rule := given.get("RRULE"):
-        recurrence = _recurrence(rule)
-        budget.take(work_of(recurrence, start), rule)
-        starts = set(days_of(recurrence, start))
-    starts -= excluded
-    budget.take(len(starts) * length, given["DTSTART"])
-    return {day + timedelta(days=number) for day in starts for number in range(length)}
-
-
-def _length(given: dict[str, _Property], start: date) -> int:
-    """How many days each occurrence takes."""
-    if "DTEND" in given:
-        length = (_date(given["DTEND"], given["DTEND"].value) - start).days
-        if not 0 <= length <= 366:
-            raise _FlawedError(given["DTEND"], "expected an end at most a year after the start")
-        return max(length, 1)
-    if "DURATION" in given:
-        match = re.fullmatch(r"\+?P(?:([0-9]{1,3})D|([0-9]{1,2})W)", given["DURATION"].value)
-        if not match:
-            raise _FlawedError(given["DURATION"], "expected whole days, such as P1D")
-        return max(int(match[1] or 0) + 7 * int(match[2] or 0), 1)
-    return 1
-
-
-def _date(given: _Property, text: str) -> date:
-    match = re.fullmatch(r"([0-9]{4})([0-9]{2})([0-9]{2})", text.strip())
-    if not match:
-        message = f"expected a whole day, such as {given.name};VALUE=DATE:20261225; it is left out"
-        raise _FlawedError(given, message)
-    try:
-        day = date(int(match[1]), int(match[2]), int(match[3]))
-    except ValueError:
-        raise _FlawedError(given, "expected a date that there is; it is left out") from None
-    if not 1900 <= day.year <= 2200:
-        raise _FlawedError(given, "expected a year from 1900 to 2200; it is left out")
-    return day
-
-
-def _recurrence(given: _Property) -> Recurrence:
-    parts: dict[str, str] = {}
-    for part in given.value.upper().split(";"):
-        key, _, value = part.partition("=")
-        if key in parts or not _RULE_PARTS.fullmatch(key):
-            raise _FlawedError(
-                given, f"{shortened(key)} is not known or told twice; it is left out"
-            )
-        parts[key] = value
-    try:
-        return _rule(parts)
-    except (ValueError, KeyError):
-        message = "expected a rule such as FREQ=YEARLY;BYMONTH=11;BYDAY=4TH; it is left out"
-        raise _FlawedError(given, message) from None
-
-
-def _rule(parts: dict[str, str]) -> Recurrence:
-    """The rule that the parts tell.
-
-    Raises:
-        ValueError: A part makes no sense.
-        KeyError: There is no FREQ.
-    """
-    frequency = parts["FREQ"]
-    weekdays = tuple(map(_weekday, parts["BYDAY"].split(","))) if "BYDAY" in parts else ()
-    if frequency not in _FREQUENCIES or ("COUNT" in parts and "UNTIL" in parts):
-        raise ValueError(frequency)
-    if any(nth for nth, _ in weekdays) and frequency not in ("MONTHLY", "YEARLY"):
-        raise ValueError(frequency)
-    if "BYMONTHDAY" in parts and frequency == "WEEKLY":
-        raise ValueError(frequency)
-    until = parts.get("UNTIL", "")[:8]
-    return Recurrence(
-        frequency=frequency,
-        interval=_number(parts.get("INTERVAL", "1"), 1, 1000),
-        count=_number(parts["COUNT"], 1, MAX_DAYS) if "COUNT" in parts else None,
-        until=date(int(until[:4]), int(until[4:6]), int(until[6:8])) if until else None,
-        months=_numbers(parts.get("BYMONTH"), 1, 12),
-        month_days=_numbers(parts.get("BYMONTHDAY"), -31, 31),
-        weekdays=weekdays,
-        week_start=_WEEKDAYS.index(parts.get("WKST", "MO")),
+    flaws: list[Finding] = []
+    remarks: list[Finding] = []
+    families: dict[str, list[Event]] = {}
+    for raw in events_of(text, flaws):
+        event = read_event(raw)
+        if isinstance(event, Unread):
+            flaws.append(event.finding)
+            if event.instead is None:
+                continue
+            event = event.instead
+        families.setdefault(event.uid or f"\0{event.line}", []).append(event)
+    named: list[_Named] = []
+    kept: list[Event] = []
+    for events in families.values():
+        family = _Family(events)
+        named += family.days()
+        kept += family.kept
+        flaws += family.flaws
+        remarks += family.remarks
+    entries = [
+        NamedDays(days, one.name)
+        for one in sorted(named, key=lambda one: one.line)
+        if (days := _counted(one.bits))
+    ]
+    return Reading(
+        Calendar(name, entries),
+        tuple(sorted(flaws, key=lambda one: one.place)),
+        tuple(sorted(remarks, key=lambda one: one.place)),
+        tuple(sorted(kept, key=lambda one: one.line)),
     )
 
 
-def _weekday(text: str) -> tuple[int, int]:
-    number = text[:-2]
-    nth = _number(number, -53, 53) if number else 0
-    if number and nth == 0:
-        raise ValueError(text)
-    return nth, _WEEKDAYS.index(text[-2:])
+def _counted(bits: int) -> Counted | None:
+    """The days from 1970 on; None when there is none."""
+    bits >>= _FIRST
+    if not bits:
+        return None
+    first = (bits & -bits).bit_length() - 1
+    return Counted(first, bits >> first)
 
 
-def _numbers(text: str | None, low: int, high: int) -> tuple[int, ...]:
-    if text is None:
-        return ()
-    numbers = tuple(_number(part, low, high) for part in text.split(","))
-    if 0 in numbers:
-        raise ValueError(text)
-    return numbers
+class _Family:
+    """The events that have one UID: an event, and those that stand for some of its days."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.flaws: list[Finding] = []
+        self.remarks: list[Finding] = []
+        self.kept: list[Event] = []
+        #: The event itself; several where a file uses one UID for more than one event.
+        self._events = self._newest([one for one in events if one.instance is None])
+        self._is_alone = not self._events
+        self._is_cancelled = bool(self._events) and all(one.is_cancelled for one in self._events)
+        self._events = [one for one in self._events if not one.is_cancelled]
+        self._singles: dict[date, Event] = {}
+        self._ranges: dict[date, Event] = {}
+        for one in sorted(
+            (one for one in events if one.instance is not None),
+            key=lambda one: (one.sequence, one.stamp, one.line),
+        ):
+            (self._ranges if one.is_range else self._singles)[self._day(one)] = one
+
+    def _newest(self, events: list[Event]) -> list[Event]:
+        highest = max((one.sequence for one in events), default=0)
+        newest = [one for one in events if one.sequence == highest]
+        for one in events:
+            if one.sequence < highest:
+                told = f"is replaced by line {newest[0].line}, which has a higher SEQUENCE"
+                self.remarks.append(_about(one, told))
+        return newest
+
+    def _day(self, one: Event) -> date:
+        """The day of the event that another stands for."""
+        assert one.instance is not None
+        if not self._events:
+            return one.instance.day
+        return day_in(one.instance, self._events[0].start)
+
+    def days(self) -> list[_Named]:
+        """All days, each with its name."""
+        if self._is_cancelled:
+            return []
+        starts = [(one, _starts(one)) for one in self._events]
+        found: list[_Named] = []
+        self._tell_doubles(starts)
+        self._check_ranges(starts)
+        for day, one in self._singles.items():
+            self._check_single(day, one, starts)
+            self.kept.append(one)
+            if not one.is_cancelled:
+                name = one.summary or next((each.summary for each in self._events), "")
+                found.append(_Named(one.line, _own_days(one), name or _UNNAMED))
+        moved = bits_of(self._singles) if self._singles else 0
+        for event, bits in starts:
+            self.kept.append(event)
+            found += self._of_event(event, bits & ~moved)
+        self.kept += self._ranges.values()
+        self._tell_odd_starts(found)
+        return found
+
+    def _of_event(self, event: Event, starts: int) -> list[_Named]:
+        """The days of an event itself, later ones as its ranges have them."""
+        ranges = sorted(self._ranges.items())
+        name = event.summary or _UNNAMED
+        first = before_place(starts, place_of(ranges[0][0])) if ranges else starts
+        found = [_Named(event.line, lasting(first, event.length), name)]
+        for at, (day, one) in enumerate(ranges):
+            part = from_place(starts, place_of(day))
+            if at + 1 < len(ranges):
+                part = before_place(part, place_of(ranges[at + 1][0]))
+            if not one.is_cancelled:
+                bits = moved_by(part, (one.start.day - day).days)
+                found.append(_Named(one.line, lasting(bits, one.length), one.summary or name))
+        return found
+
+    def _tell_doubles(self, starts: list[tuple[Event, int]]) -> None:
+        for event, bits in starts[1:]:
+            first, known = starts[0]
+            if (bits, event.length) != (known, first.length):
+                told = f"has the UID of line {first.line} too; the days of both are kept"
+                self.remarks.append(_about(event, told))
+
+    def _tell_odd_starts(self, found: list[_Named]) -> None:
+        """Tell of a first day that is none of its rule's: programs disagree about it."""
+        for event in self._events:
+            day = event.start.day
+            if event.recurrence is None or day.year > LAST_YEAR or day in event.excluded:
+                continue
+            if day not in self._singles and not any(_has(one.bits, day) for one in found):
+                told = f"its rule does not have {day}, on which it starts: that day is left out"
+                self.remarks.append(_about(event, told, changes_days=True))
+
+    def _check_single(self, day: date, one: Event, starts: list[tuple[Event, int]]) -> None:
+        """Tell of a day that was moved, and is none of the event's."""
+        if self._is_alone or any(_has(bits, day) for _, bits in starts):
+            return
+        if one.is_cancelled or any(day in event.excluded for event in self._events):
+            return
+        told = f"it moves {day}, which is no day of its event at line {self._events[0].line}"
+        self.remarks.append(_about(one, told, changes_days=True))
+
+    def _check_ranges(self, starts: list[tuple[Event, int]]) -> None:
+        for day, one in list(self._ranges.items()):
+            if not any(_has(bits, day) for _, bits in starts):
+                found = one.properties[0] if one.properties else None
+                told = f"{day} names no day of its event; it is left out"
+                shown = found.shown if found else ""
+                self.flaws.append(Finding(one.instance_line, shown, told, one.summary))
+                del self._ranges[day]
 
 
-def _number(text: str, low: int, high: int) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,6}", text) or not low <= int(text) <= high:
-        raise ValueError(text)
-    return int(text)
+def _about(one: Event, message: str, *, changes_days: bool = False) -> Finding:
+    place = one.instance_line or one.line
+    return Finding(place, "", message, one.summary or _UNNAMED, changes_days=changes_days)
+
+
+def _starts(event: Event) -> int:
+    """The days on which an event starts."""
+    if event.recurrence is not None:
+        bits = days_of(event.recurrence, event.start.day)
+    else:
+        bits = bit_of(event.start.day)
+    if event.added:
+        bits |= bits_of(event.added)
+    if event.excluded:
+        bits &= ~bits_of(event.excluded)
+    return bits
+
+
+def _own_days(event: Event) -> int:
+    return lasting(bit_of(event.start.day), event.length)
+
+
+def _has(bits: int, day: date) -> bool:
+    return bool(bits >> max(place_of(day), 0) & 1)
