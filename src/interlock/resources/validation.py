@@ -22,6 +22,7 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.moments import in_utc
 from interlock.resources.suggestions import did_you_mean, shortened, shown
+from interlock.resources.weekday_doubts import weekday_doubts
 
 #: A body beyond this is refused before it is read. It leaves room for white space.
 MAX_BODY_BYTES = 3 * MAX_OBJECT_BYTES
@@ -73,6 +74,8 @@ def read_resource(
     if problems:
         raise InvalidError(resource.kind, resource.metadata.name, problems)
     _check_size(data, resource)
+    if field_validation is not FieldValidation.IGNORE:
+        warnings += weekday_doubts(resource)
     return resource, warnings
 
 

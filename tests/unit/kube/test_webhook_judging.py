@@ -113,6 +113,19 @@ class TestCreation:
         answer = json.loads(answer_review(change, verdict))["response"]["status"]
         assert answer["message"].startswith(f'{kind}.interlock.dev "a" is invalid: {path}')
 
+    def test_weekdays_that_quartz_numbers_otherwise_are_told(self) -> None:
+        schedules = [{"cron": "0 15 10 ? * 2-6 *"}]
+        spec = {"template": {"spec": POD}, "schedules": schedules}
+        new = a_body(spec, kind="JobConfig")
+        old = a_body(spec | {"schedules": []}, kind="JobConfig")
+
+        for change in (creation(new), update(old, new)):
+            verdict = judge(change, CONTROLLERS, T0)
+            assert verdict.problems == ()
+            (warning,) = verdict.warnings
+            assert warning.startswith("spec.schedules[0].cron: weekday numbers")
+        assert judge(update(new, new), CONTROLLERS, T0).warnings == ()
+
     def test_a_process_is_refused_with_an_explanation(self) -> None:
         verdict = judge(creation(a_body({"process": {"command": ["true"]}})), CONTROLLERS, T0)
 

@@ -100,6 +100,19 @@ def test_a_file_that_is_not_there_or_not_text_is_refused(
     assert main(["import", "crontab", str(binary), "--timezone", "Mars"]) == 2
 
 
+def test_cron_lines_need_the_name_of_their_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lines"
+    file.write_text("0 15 10 ? * 2-6 *\n")
+    assert main(["import", "cron", str(file)]) == 2
+    assert "--dialect" in capsys.readouterr().err
+    assert main(["import", "crontab", str(file), "--dialect", "quartz"]) == 2
+    capsys.readouterr()
+    assert main(["import", "cron", str(file), "--dialect", "quartz"]) == 0
+    assert "cron: 15 10 * * MON-FRI" in capsys.readouterr().out
+
+
 def test_texts_are_written_so_that_every_reader_reads_them_alike() -> None:
     texts = ["y", "N", "10:30", "02:30", "yes", "null", "1e3", "a\nb\n", "a\n b", "  x", "#", "*"]
     made = {"texts": texts}

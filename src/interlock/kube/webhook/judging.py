@@ -24,6 +24,7 @@ from interlock.resources.metadata import GROUP, Metadata, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.transitions import has_ended
 from interlock.resources.validation import FieldValidation, read_resource
+from interlock.resources.weekday_doubts import weekday_doubts
 
 #: What a person is told whose change left our finalizer out.
 KEPT = f"the finalizer {JOB_FINALIZER} stays: it is removed when all tasks are proven gone"
@@ -53,7 +54,8 @@ def judge(change: Change, controllers: Set[str], now: datetime) -> Verdict:
         read, problems = _read(given)
         if read is not None and change.user_info.username not in controllers:
             problems += check_new(read)
-        return Verdict(problems=problems, kind=_kind(given), name=_name(given))
+        doubts = weekday_doubts(read) if read is not None else ()
+        return Verdict(problems=problems, kind=_kind(given), name=_name(given), warnings=doubts)
     if change.user_info.username in controllers:
         return Verdict()
     return _judge_update(change.old_object, change.object, now)
@@ -128,7 +130,9 @@ def _judge_update(before: Document, after: Document, now: datetime) -> Verdict:
     problems = [one for one in found if (one.path, one.message) not in had]
     if old is not None and new is not None:
         problems += check_update(old, new) + check_due(old, new, now)
-    warnings = (UNREADABLE,) if lets_go and old is None else ()
+    warnings: tuple[str, ...] = (UNREADABLE,) if lets_go and old is None else ()
+    if changed and new is not None:
+        warnings += weekday_doubts(new)
     return Verdict(
         problems=tuple(problems), kind=_kind(after), name=_name(after), warnings=warnings
     )

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from interlock.resources.timing.calendars import Calendar, NamedDays
 from interlock.resources.timing.day_sets import Counted
-from interlock.resources.timing.ical_events import Event, Unread, day_in, read_event
-from interlock.resources.timing.ical_lines import Finding, events_of
+from interlock.resources.timing.icalendar_events import Event, Unread, day_in, read_event
+from interlock.resources.timing.icalendar_lines import Finding, events_of
 from interlock.resources.timing.months import LAST_YEAR, date_of
 from interlock.resources.timing.recurrences import (
     before_place,
@@ -55,7 +55,7 @@ def read_icalendar(name: str, text: str) -> Reading:
     """Read the whole-day events of a file; whatever cannot be read is told in `flaws`."""
     flaws: list[Finding] = []
     remarks: list[Finding] = []
-    families: dict[str, list[Event]] = {}
+    by_uid: dict[str, list[Event]] = {}
     for raw in events_of(text, flaws):
         event = read_event(raw)
         if isinstance(event, Unread):
@@ -63,15 +63,15 @@ def read_icalendar(name: str, text: str) -> Reading:
             if event.instead is None:
                 continue
             event = event.instead
-        families.setdefault(event.uid or f"\0{event.line}", []).append(event)
+        by_uid.setdefault(event.uid or f"\0{event.line}", []).append(event)
     named: list[_Named] = []
     kept: list[Event] = []
-    for events in families.values():
-        family = _Family(events)
-        named += family.days()
-        kept += family.kept
-        flaws += family.flaws
-        remarks += family.remarks
+    for events in by_uid.values():
+        series = _Series(events)
+        named += series.days()
+        kept += series.kept
+        flaws += series.flaws
+        remarks += series.remarks
     entries = [
         NamedDays(days, one.name)
         for one in sorted(named, key=lambda one: one.line)
@@ -94,7 +94,7 @@ def _counted(bits: int) -> Counted | None:
     return Counted(first, bits >> first)
 
 
-class _Family:
+class _Series:
     """The events that have one UID: an event, and those that stand for some of its days."""
 
     def __init__(self, events: list[Event]) -> None:

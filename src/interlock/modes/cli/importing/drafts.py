@@ -39,6 +39,8 @@ class Wishes(NamedTuple):
     has_users: bool | None = None
     #: People who have an account where the import is made: a crontab may name them.
     people: frozenset[str] = frozenset()
+    #: Which program wrote the cron lines.
+    dialect: str = ""
     #: Only clock changes after this moment are told of.
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 

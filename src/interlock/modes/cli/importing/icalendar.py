@@ -9,9 +9,9 @@ from pathlib import PurePath
 from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Flaw, quoted, text_of
 from interlock.resources.schedule_limits import MAX_ICALENDAR_BYTES
 from interlock.resources.suggestions import MAX_TOLD
-from interlock.resources.timing.ical_events import Event
-from interlock.resources.timing.ical_lines import Finding, Loss
 from interlock.resources.timing.icalendar import Reading, read_icalendar
+from interlock.resources.timing.icalendar_events import Event
+from interlock.resources.timing.icalendar_lines import Finding, Loss
 
 #: Nothing that is larger was ever a calendar of holidays.
 _MAX_SOURCE_BYTES = 32 << 20

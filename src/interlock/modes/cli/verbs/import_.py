@@ -5,6 +5,8 @@
     interlock import controlledjob FILE  batch.gresearch.co.uk ControlledJobs: ControlledJobs
     interlock import furiko FILE         execution.furiko.io JobConfigs: JobConfigs of pods
     interlock import icalendar FILE      whole-day events: a Calendar
+    interlock import cron FILE --dialect NAME
+                                         lines of quartz, spring, aws or jenkins: JobConfigs
 
 The definitions are printed as YAML, to be read, kept and applied; --apply stores them at once. What
 does not carry over is told on the standard error: where it is, what, why, and what is done instead.
@@ -28,7 +30,8 @@ from interlock.modes.cli.session import Session
 
 #: Distributions give people such numbers.
 _FIRST_PERSON, _LAST_PERSON = 1000, 60_000
-_SORTS = ("crontab", "cronjob", "controlledjob", "furiko", "icalendar")
+_SORTS = ("crontab", "cronjob", "controlledjob", "furiko", "icalendar", "cron")
+_DIALECTS = ("quartz", "spring", "aws", "jenkins")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +47,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--system", action=argparse.BooleanOptionalAction, default=None,
         help="crontab: with a column of users, as /etc/crontab has; or without",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dialect", choices=_DIALECTS, metavar="NAME",
+        help=f"cron: who wrote the lines: {' | '.join(_DIALECTS)}",
     )  # fmt: skip
     parser.add_argument("--apply", action="store_true", help="store what was made")
     add_output(parser, "yaml", "json")
@@ -62,6 +69,9 @@ def _zone(text: str) -> str:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Read the file, print or store what it became, and tell the rest."""
+    if (args.sort == "cron") is not bool(args.dialect):
+        hint = f"for example: interlock import cron {args.file} --dialect quartz"
+        raise CommandError("cron and --dialect go together", hint=hint, code=BAD_INPUT)
     name = "standard input" if args.file == "-" else args.file
     wishes = Wishes(
         file=args.file,
@@ -70,6 +80,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
         timezone=args.timezone,
         has_users=args.system,
         people=_people() if args.sort == "crontab" else frozenset(),
+        dialect=args.dialect or "",
         now=SystemClock().now(),
     )
     draft = Draft(wishes)
@@ -117,6 +128,10 @@ def _importer(sort: str) -> Callable[[Draft, bytes], None]:
             from interlock.modes.cli.importing.furiko import import_furiko
 
             return import_furiko
+        case "cron":
+            from interlock.modes.cli.importing.cron_dialects import import_cron_lines
+
+            return import_cron_lines
         case _:
             from interlock.modes.cli.importing.icalendar import import_icalendar
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from interlock.resources.suggestions import shortened
 from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.ical_lines import Finding, Property, RawEvent
+from interlock.resources.timing.icalendar_lines import Finding, Property, RawEvent
 from interlock.resources.timing.months import DAY, date_of, day_of
 from interlock.resources.timing.recurrences import FIRST_YEAR, Recurrence
 from interlock.resources.timing.zones import Zone, find_zone
