@@ -126,7 +126,8 @@ def _meant(field: str, dial: str, rules: Program) -> set[int]:
             begin, dash, finish = span.partition("-")
             first = _number(begin, dial, rules)
             last = _number(finish, dial, rules) if dash else high if step else first
-            if dial == "w" and 0 in rules.weekdays and dash and first == 7:
+            if dial == "w" and rules is PROGRAMS["spring"] and dash and first == 7:
+                # To Spring a range begins with Sunday as 0.
                 first = 0
         found |= _turned(first, last, int(step or 1), low, high)
     return found

@@ -84,8 +84,13 @@ class _Rules(NamedTuple):
     wraps: bool = False
     #: Whether one of the two fields of days must be a `?`. If not, a day must fit both.
     one_day_field: bool = False
-    #: Whether L, W and # may stand in a list.
-    lists_rules: bool = False
+    #: Whether L and W may stand in a list of days; # and L in one of weekdays.
+    lists_days: bool = False
+    lists_weekdays: bool = False
+    #: Whether a day that ends its month and is a Sunday is moved to the Monday, a month later.
+    moves_past_end: bool = False
+    #: Whether a step after a name counts.
+    steps_names: bool = True
     has_rules: bool = True
     #: Whether `5/15` is every 15 from 5 on.
     steps_from: bool = True
@@ -94,10 +99,23 @@ class _Rules(NamedTuple):
 
 _RULES = {
     Dialect.QUARTZ: _Rules(
-        "Quartz", {6: (SECOND, *FIVE), 7: (SECOND, *FIVE, YEAR)}, 1, wraps=True, one_day_field=True
+        "Quartz",
+        {6: (SECOND, *FIVE), 7: (SECOND, *FIVE, YEAR)},
+        1,
+        wraps=True,
+        one_day_field=True,
+        lists_days=True,
+        steps_names=False,
     ),
-    Dialect.AWS: _Rules("AWS", {6: (*FIVE, YEAR)}, 1, one_day_field=True),
-    Dialect.SPRING: _Rules("Spring", {6: (SECOND, *FIVE)}, 0, lists_rules=True),
+    Dialect.AWS: _Rules("AWS", {6: (*FIVE, YEAR)}, 1, one_day_field=True, steps_names=False),
+    Dialect.SPRING: _Rules(
+        "Spring",
+        {6: (SECOND, *FIVE)},
+        0,
+        lists_days=True,
+        lists_weekdays=True,
+        moves_past_end=True,
+    ),
     Dialect.JENKINS: _Rules(
         "Jenkins", {5: FIVE}, 0, has_rules=False, steps_from=False, has_hash=True
     ),
@@ -235,6 +253,8 @@ class _Line:
     def _hashed(self, field: Field, word: str) -> str:
         why = "each program draws its own value from the name"
         self._remarks.append(Remark("an H falls elsewhere", why, "H, drawn by its new name"))
+        # Jenkins takes a step of 1 for none: one value, and not every one.
+        word = re.sub(r"(H(?:\([0-9]+-[0-9]+\))?)/1(?![0-9])", r"\1", word)
         if field is DAY_OF_MONTH:
             # Jenkins stays within the days that every month has.
             word = re.sub(r"\bH/", "H(1-28)/", word)
@@ -260,6 +280,11 @@ class _Line:
         else:
             first = self._value(field, part, match["first"])
             last = self._value(field, part, match["last"]) if match["last"] else first
+            if match["step"] and not self._rules.steps_names and not match["first"].isdigit():
+                raise DialectError(f"{quoted(part)}: a step after a name does not count there")
+            if field is DAY_OF_WEEK and self._rules.lists_weekdays and match["last"]:
+                # Spring takes Sunday for 0 at the start of a range, and for 7 elsewhere.
+                first %= 7
             if match["step"] and not match["last"]:
                 if not self._rules.steps_from:
                     raise DialectError(f"{quoted(part)}: Jenkins wants a range before the /")
@@ -271,9 +296,6 @@ class _Line:
 
     def _walked(self, field: Field, part: str, first: int, last: int, step: int) -> set[int]:
         low, high = self._span(field)
-        if field is DAY_OF_WEEK and self._rules.sunday == 0 and first == 7 and last != 7:
-            # A range from Sunday on.
-            first = 0
         size = 7 if field is DAY_OF_WEEK else high - low + 1
         if first > last:
             if not self._rules.wraps or field is YEAR:
@@ -312,7 +334,7 @@ class _Line:
         rules = [part for part in parts if re.search("[LW]", part)]
         if not rules or not self._rules.has_rules:
             return self._field(DAY_OF_MONTH)
-        self._check_alone(parts)
+        self._check_alone(parts, is_list=self._rules.lists_days)
         return ",".join(
             self._day_rule(part, months)
             if part in rules
@@ -320,16 +342,18 @@ class _Line:
             for part in parts
         )
 
-    def _check_alone(self, parts: list[str]) -> None:
-        if len(parts) > 1 and not self._rules.lists_rules:
+    def _check_alone(self, parts: list[str], *, is_list: bool) -> None:
+        if len(parts) > 1 and not is_list:
             raise DialectError(f"{self._rules.title} takes L, W and # only alone in their field")
+        if len(parts) > 1 and any(re.fullmatch("L-[0-9]+W", part) for part in parts):
+            raise DialectError("L-1W and the like can only be said alone in their field")
 
     def _day_rule(self, part: str, months: set[int]) -> str:
         if match := _LAST.fullmatch(part):
             before = int(match["before"] or 0)
             if before > _MOST_BEFORE:
                 raise DialectError(f"{quoted(part)}: not every month has that day")
-            if before and match["workday"] and self._rules.lists_rules:
+            if before and match["workday"] and not self._rules.one_day_field:
                 raise DialectError(f"{self._rules.title} has no {quoted(part)}")
             return part
         match = _WORKDAY.fullmatch(part)
@@ -338,8 +362,7 @@ class _Line:
         shortest = min(
             28 if month == 2 else calendar.monthrange(2026, month)[1] for month in months
         )
-        # Spring and others differ about a Sunday that ends its month.
-        most = shortest - 1 if self._rules.lists_rules else shortest
+        most = shortest - 1 if self._rules.moves_past_end else shortest
         if int(match[1]) > most:
             raise DialectError(
                 f"{quoted(part)}: programs disagree about months that end on that day or before; "
@@ -366,7 +389,7 @@ class _Line:
         for part in parts:
             match = _NTH.fullmatch(part) if self._rules.has_rules else None
             if match:
-                self._check_alone(parts)
+                self._check_alone(parts, is_list=self._rules.lists_weekdays)
                 count = int(match["nth"] or -1)
                 if count not in (-1, 1, 2, 3, 4, 5):
                     raise DialectError(f"{quoted(part)}: expected #1 to #5")
