@@ -54,7 +54,9 @@ def occurrences(rule: str, start: date) -> list[date]:
     return [one.date() for one in found.rrulestr(rule, dtstart=begin).between(begin, end, inc=True)]
 
 
-def one_by_one(starts: list[date], length: int, told: list[tuple[date, Move]]) -> set[date]:
+def one_by_one(
+    starts: list[date], excluded: set[date], length: int, told: list[tuple[date, Move]]
+) -> set[date]:
     """Go through the occurrences, and look up for each what the file says about it."""
     days: set[date] = set()
     for start in starts:
@@ -67,6 +69,8 @@ def one_by_one(starts: list[date], length: int, told: list[tuple[date, Move]]) -
             if best.is_cancelled:
                 continue
             begin, lasts = start + timedelta(days=best.later), best.length
+        elif start in excluded:
+            continue
         elif before:
             newest = max(day for day, _ in before)
             same = [move for day, move in before if day == newest]
@@ -78,8 +82,11 @@ def one_by_one(starts: list[date], length: int, told: list[tuple[date, Move]]) -
     return {day for day in days if FIRST <= day < END}
 
 
-def written(rule: str, start: date, length: int, told: list[tuple[date, Move]], at: int) -> str:
-    own = ["UID:u", f"DTSTART:{start:%Y%m%d}", f"DURATION:P{length}D", f"RRULE:{rule}"]
+def listed(name: str, days: set[date]) -> list[str]:
+    return [f"{name};VALUE=DATE:{','.join(f'{day:%Y%m%d}' for day in days)}"] if days else []
+
+
+def written(own: list[str], told: list[tuple[date, Move]], at: int) -> str:
     events = []
     for day, move in told:
         to = day + timedelta(days=move.later)
@@ -107,19 +114,32 @@ def days_of(reading: Reading) -> set[date]:
     start=st.dates(FIRST, date(2027, 12, 31)),
     length=st.sampled_from((1, 3)),
     wanted=st.lists(moves, max_size=6),
+    added=st.sets(st.dates(date(2028, 1, 1), date(2029, 12, 31)), max_size=3),
+    excluded=st.sets(st.integers(0, 30), max_size=3),
     at=st.integers(0, 6),
 )
 def test_each_occurrence_is_where_the_file_puts_it(
-    rule: str, start: date, length: int, wanted: list[Move], at: int
+    rule: str,
+    start: date,
+    length: int,
+    wanted: list[Move],
+    added: set[date],
+    excluded: set[int],
+    at: int,
 ) -> None:
-    starts = occurrences(rule, start)
+    starts = sorted({*occurrences(rule, start), *added})
+    without = {starts[which] for which in excluded if which < len(starts)}
     told = [(starts[move.which], move) for move in wanted if move.which < len(starts)]
-    text = written(rule, start, length, told, at)
+    # All later days cannot be moved from a day that is none.
+    told = [(day, move) for day, move in told if not move.is_range or day not in without]
+    own = ["UID:u", f"DTSTART:{start:%Y%m%d}", f"DURATION:P{length}D", f"RRULE:{rule}"]
+    own += [*listed("RDATE", added), *listed("EXDATE", without)]
+    text = written(own, told, at)
 
     reading = read_icalendar("c", text)
 
     assert reading.flaws == ()
-    expected = one_by_one(starts, length, told)
+    expected = one_by_one(starts, without, length, told)
     assert days_of(reading) == expected
     assert _imported(text) in (expected, None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from interlock.resources.calendar import CalendarSpec
 from interlock.resources.job_checks import check_line
@@ -15,7 +16,7 @@ from interlock.resources.schedule_limits import (
 from interlock.resources.suggestions import Findings, shortened
 from interlock.resources.timing.day_texts import read_days
 from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.icalendar import read_icalendar
+from interlock.resources.timing.icalendar import Reading, read_icalendar
 
 #: So many flaws of one text are told in one line.
 _TOLD = 3
@@ -50,11 +51,23 @@ def _check_icalendar(text: str, to: Findings) -> None:
         )
         to.add("spec.icalendar", message, text)
         return
-    reading = read_icalendar("", text)
+    reading = _reading(text)
     for flaw in reading.flaws:
         to.add("spec.icalendar", str(flaw), flaw.found)
     if not reading.flaws and not reading.calendar.entries:
         to.add("spec.icalendar", "expected at least one event that lasts whole days", text)
+
+
+@lru_cache(maxsize=1)
+def _reading(text: str) -> Reading:
+    """Read a text once for all that is to be said about it."""
+    return read_icalendar("", text)
+
+
+def calendar_doubts(spec: CalendarSpec) -> tuple[str, ...]:
+    """What of a good calendar may be otherwise than its author thinks."""
+    remarks = _reading(spec.icalendar).remarks if spec.icalendar else ()
+    return tuple(f"spec.icalendar: {one}" for one in remarks if one.changes_days)
 
 
 def check_calendars(path: str, exclude: Iterable[str], only: Iterable[str], to: Findings) -> None:

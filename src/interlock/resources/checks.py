@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from interlock.resources.calendar import Calendar
-from interlock.resources.calendar_checks import check_calendar
+from interlock.resources.calendar_checks import calendar_doubts, check_calendar
 from interlock.resources.cluster import Lease
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import Problem
@@ -31,6 +31,7 @@ from interlock.resources.naming import (
 from interlock.resources.schedule_checks import check_controlled_job, check_job_config
 from interlock.resources.suggestions import Findings, shown
 from interlock.resources.transitions import has_ended, is_admitted
+from interlock.resources.weekday_doubts import weekday_doubts
 
 _API_VERSIONS = {kind.type: kind.api_version for kind in KINDS.values()}
 
@@ -67,6 +68,13 @@ def problems_of(resource: Resource) -> tuple[Problem, ...]:
 def _identity(resource: Resource) -> str:
     """What decides where an `H` falls; good for one is good for all, so a guess will do."""
     return f"{resource.metadata.namespace}/{resource.metadata.name}"
+
+
+def doubts_about(resource: Resource) -> tuple[str, ...]:
+    """What of a good resource may mean something else than its author thinks; mostly nothing."""
+    if isinstance(resource, Calendar):
+        return calendar_doubts(resource.spec)
+    return weekday_doubts(resource)
 
 
 def problems_of_spec(spec: JobSpec) -> tuple[Problem, ...]:

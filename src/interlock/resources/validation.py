@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.resources.checks import problems_of, problems_of_names
+from interlock.resources.checks import doubts_about, problems_of, problems_of_names
 from interlock.resources.codec import decoder_for, encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job_checks import MAX_OBJECT_BYTES
@@ -22,7 +22,6 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.moments import in_utc
 from interlock.resources.suggestions import did_you_mean, shortened, shown
-from interlock.resources.weekday_doubts import weekday_doubts
 
 #: A body beyond this is refused before it is read. It leaves room for white space.
 MAX_BODY_BYTES = 3 * MAX_OBJECT_BYTES
@@ -75,7 +74,7 @@ def read_resource(
         raise InvalidError(resource.kind, resource.metadata.name, problems)
     _check_size(data, resource)
     if field_validation is not FieldValidation.IGNORE:
-        warnings += weekday_doubts(resource)
+        warnings += doubts_about(resource)
     return resource, warnings
 
 

@@ -108,3 +108,27 @@ def test_bad_calendars_are_refused_with_the_place_and_the_reason(
 @pytest.mark.parametrize(("length", "is_good"), [(63, True), (64, False)])
 def test_a_name_is_a_label(length: int, is_good: bool) -> None:
     assert (refusal_of(a_body(days("12-25"), name="x" * length)) == []) is is_good
+
+
+MOVED = """BEGIN:VCALENDAR
+BEGIN:VEVENT
+UID:1
+DTSTART;VALUE=DATE:20260504
+RRULE:FREQ=YEARLY;BYMONTH=5;BYDAY=1MO
+SUMMARY:May Day
+END:VEVENT
+BEGIN:VEVENT
+UID:1
+RECURRENCE-ID;VALUE=DATE:WHICH
+DTSTART;VALUE=DATE:20270507
+SUMMARY:Moved
+END:VEVENT
+END:VCALENDAR
+"""
+
+
+def test_a_move_of_a_day_that_is_none_is_taken_with_a_warning() -> None:
+    _, (warning,) = read_resource(a_body({"icalendar": MOVED.replace("WHICH", "20270504")}))
+    assert warning.startswith('spec.icalendar: line 10: "Moved": it moves 2027-05-04')
+
+    assert read_resource(a_body({"icalendar": MOVED.replace("WHICH", "20270503")}))[1] == ()

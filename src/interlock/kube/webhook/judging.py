@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from interlock.kube.webhook.review import Change, Document, Verdict
-from interlock.resources.checks import check_due, check_new, check_update
+from interlock.resources.checks import check_due, check_new, check_update, doubts_about
 from interlock.resources.codec import from_builtins
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
@@ -24,7 +24,6 @@ from interlock.resources.metadata import GROUP, Metadata, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.transitions import has_ended
 from interlock.resources.validation import FieldValidation, read_resource
-from interlock.resources.weekday_doubts import weekday_doubts
 
 #: What a person is told whose change left our finalizer out.
 KEPT = f"the finalizer {JOB_FINALIZER} stays: it is removed when all tasks are proven gone"
@@ -54,7 +53,7 @@ def judge(change: Change, controllers: Set[str], now: datetime) -> Verdict:
         read, problems = _read(given)
         if read is not None and change.user_info.username not in controllers:
             problems += check_new(read)
-        doubts = weekday_doubts(read) if read is not None else ()
+        doubts = doubts_about(read) if read is not None and not problems else ()
         return Verdict(problems=problems, kind=_kind(given), name=_name(given), warnings=doubts)
     if change.user_info.username in controllers:
         return Verdict()
@@ -131,8 +130,8 @@ def _judge_update(before: Document, after: Document, now: datetime) -> Verdict:
     if old is not None and new is not None:
         problems += check_update(old, new) + check_due(old, new, now)
     warnings: tuple[str, ...] = (UNREADABLE,) if lets_go and old is None else ()
-    if changed and new is not None:
-        warnings += weekday_doubts(new)
+    if changed and new is not None and not problems:
+        warnings += doubts_about(new)
     return Verdict(
         problems=tuple(problems), kind=_kind(after), name=_name(after), warnings=warnings
     )
