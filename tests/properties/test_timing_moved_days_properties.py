@@ -152,4 +152,42 @@ def _imported(text: str) -> set[date] | None:
     except BadSourceError:
         return None
     (made,) = draft.objects
-    return days_of(read_icalendar("c", made["spec"]["icalendar"]))
+    reading = read_icalendar("c", made["spec"]["icalendar"])
+    assert reading.flaws == ()
+    return days_of(reading)
+
+
+NAMES = ("DTSTART", "DTEND", "RECURRENCE-ID", "EXDATE", "RDATE")
+FORMS = (
+    ":20260101",
+    ":20260102",
+    ";VALUE=DATE:20260101",
+    ":20260101T000000",
+    ":20260102T000000",
+    ":20260101T000000Z",
+    ";TZID=Europe/London:20260102T000000",
+    ";TZID=Asia/Tokyo:20260101T090000",
+    ";TZID=Nowhere:20260102T000000",
+    ";RANGE=THISANDFUTURE:20260101",
+    ":00000000",
+    ":21991231",
+    ":19000101T000000",
+    ":",
+)
+lines = st.one_of(
+    st.builds("{}{}".format, st.sampled_from(NAMES), st.sampled_from(FORMS)),
+    st.builds("RRULE:{}".format, st.sampled_from((*RULES, "FREQ=WEEKLY;UNTIL=20260101T000000Z"))),
+    st.sampled_from(("UID:a", "UID:b", "SEQUENCE:1", "STATUS:CANCELLED", "DURATION:P1D", "x")),
+)
+
+
+@given(st.lists(st.lists(lines, max_size=6, unique=True), max_size=5))
+def test_whatever_a_file_says_what_is_imported_has_its_days(given: list[list[str]]) -> None:
+    body = [line for event in given for line in ("BEGIN:VEVENT", *event, "END:VEVENT")]
+    text = "\n".join(["BEGIN:VCALENDAR", *body, "END:VCALENDAR", ""])
+
+    reading = read_icalendar("c", text)
+
+    found = _imported(text)
+    assert found is None or found == days_of(reading)
+    assert found is not None or not days_of(reading)

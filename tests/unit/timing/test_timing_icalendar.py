@@ -308,3 +308,33 @@ def test_a_broken_file_is_told(text: str, told: str) -> None:
     reading = read_icalendar("c", text)
 
     assert any(told in flaw.message for flaw in reading.flaws)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param(("STATUS:CANCELLED",), id="no start"),
+        pytest.param(("DTSTART:20260101T130000Z", "STATUS:CANCELLED"), id="part of a day"),
+        pytest.param(
+            ("DTSTART:20260101", "RRULE:FREQ=HOURLY", "EXRULE:x", "STATUS:cancelled"), id="a rule"
+        ),
+    ],
+)
+def test_what_is_cancelled_need_not_be_read(lines: tuple[str, ...]) -> None:
+    reading = read_event(*lines)
+
+    assert (reading.flaws, reading.calendar.entries) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "line", ["SEQUENCE:", "SEQUENCE:x", "UID:1\nUID:2", "STATUS:CONFIRMED\nSTATUS:TENTATIVE"]
+)
+def test_what_says_nothing_about_days_costs_none(line: str) -> None:
+    reading = read_event("DTSTART;VALUE=DATE:20260101", line)
+
+    assert reading.flaws == ()
+    assert days(reading, 2026) == [date(2026, 1, 1)]
+
+
+def test_an_empty_duration_is_told() -> None:
+    assert read_event("DTSTART;VALUE=DATE:20260101", "DURATION:P").flaws

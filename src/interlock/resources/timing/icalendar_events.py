@@ -23,14 +23,12 @@ _MAX_LENGTH = 366
 
 #: Properties of an event that say nothing about its days.
 _HARMLESS = re.compile(
-    "ATTACH|ATTENDEE|CATEGORIES|CLASS|COLOR|COMMENT|CONFERENCE|CONTACT|CREATED|DESCRIPTION|GEO"
-    "|IMAGE|LAST-MODIFIED|LOCATION|NAME|ORGANIZER|PRIORITY|RELATED-TO|REQUEST-STATUS|RESOURCES"
-    "|STRUCTURED-DATA|STYLED-DESCRIPTION|SUMMARY|TRANSP|URL|X-.*"
+    "ATTACH|ATTENDEE|CATEGORIES|CLASS|COLOR|COMMENT|CONFERENCE|CONTACT|CREATED|DESCRIPTION|DTSTAMP"
+    "|GEO|IMAGE|LAST-MODIFIED|LOCATION|NAME|ORGANIZER|PRIORITY|RELATED-TO|REQUEST-STATUS|RESOURCES"
+    "|SEQUENCE|STATUS|STRUCTURED-DATA|STYLED-DESCRIPTION|SUMMARY|TRANSP|UID|URL|X-.*"
 )
-_ONCE = frozenset(
-    {"DTSTART", "DTEND", "DURATION", "RRULE", "RECURRENCE-ID", "UID", "SEQUENCE", "STATUS"}
-)
-_OFTEN = frozenset({"EXDATE", "RDATE", "DTSTAMP"})
+_ONCE = frozenset({"DTSTART", "DTEND", "DURATION", "RRULE", "RECURRENCE-ID"})
+_OFTEN = frozenset({"EXDATE", "RDATE"})
 _RULE_PARTS = re.compile("FREQ|INTERVAL|COUNT|UNTIL|BYMONTH|BYMONTHDAY|BYDAY|WKST")
 _MOMENT = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:T([0-9]{2})([0-9]{2})([0-9]{2})(Z?))?")
 
@@ -127,25 +125,25 @@ def _zone(name: str) -> Zone | None:
 
 
 def _read(raw: RawEvent) -> Event:
+    if _first(raw, "STATUS").upper() == "CANCELLED":
+        # It has no days, whatever else it says.
+        return _cancelled(raw)
     given, often = _sorted(raw)
     instance = _instance(given)
-    is_cancelled = "STATUS" in given and given["STATUS"].value.upper() == "CANCELLED"
     if instance is not None:
         for name in ("RRULE", "RDATE", "EXDATE"):
             extra = given.get(name) or next((one for one in often if one.name == name), None)
             if extra is not None:
                 raise FlawedError(extra, f"expected no {name} beside a RECURRENCE-ID")
-    start = _start(raw, given, instance if is_cancelled else None)
-    stamps = [one.value for one in often if one.name == "DTSTAMP"]
+    start = _start(raw, given)
     return Event(
         line=raw.line,
         summary=raw.summary,
-        uid=given["UID"].value if "UID" in given else "",
-        sequence=_sequence(given.get("SEQUENCE")),
-        stamp=max(stamps, default=""),
-        is_cancelled=is_cancelled,
+        uid=_first(raw, "UID"),
+        sequence=_sequence(raw),
+        stamp=_first(raw, "DTSTAMP"),
         start=start,
-        length=1 if is_cancelled else _length(given, start),
+        length=_length(given, start),
         recurrence=_recurrence(given["RRULE"], start) if "RRULE" in given else None,
         added=_days("RDATE", often, start),
         excluded=_days("EXDATE", often, start),
@@ -154,6 +152,35 @@ def _read(raw: RawEvent) -> Event:
         is_range=instance is not None and "RANGE" in given["RECURRENCE-ID"].parameters,
         properties=tuple(raw.properties),
     )
+
+
+def _cancelled(raw: RawEvent) -> Event:
+    """An event without days: all that matters is what it stands for."""
+    given = {one.name: one for one in raw.properties if one.name == "RECURRENCE-ID"}
+    instance = _instance(given)
+    return Event(
+        line=raw.line,
+        summary=raw.summary,
+        uid=_first(raw, "UID"),
+        sequence=_sequence(raw),
+        stamp=_first(raw, "DTSTAMP"),
+        is_cancelled=True,
+        start=instance or Moment(date_of(0), None, ""),
+        instance=instance,
+        instance_line=given["RECURRENCE-ID"].line if instance else 0,
+        is_range=instance is not None and "RANGE" in given["RECURRENCE-ID"].parameters,
+        properties=tuple(given.values()),
+    )
+
+
+def _first(raw: RawEvent, name: str) -> str:
+    """The value of the first property of a name; empty when there is none."""
+    return next((one.value for one in raw.properties if one.name == name), "")
+
+
+def _sequence(raw: RawEvent) -> int:
+    told = _first(raw, "SEQUENCE")
+    return int(told) if re.fullmatch(r"[0-9]{1,10}", told) else 0
 
 
 def _sorted(raw: RawEvent) -> tuple[dict[str, Property], list[Property]]:
@@ -173,25 +200,11 @@ def _sorted(raw: RawEvent) -> tuple[dict[str, Property], list[Property]]:
 
 def _without_days(raw: RawEvent) -> Event | None:
     """What stands for a day of another event and cannot be read: that day, cancelled."""
-    once = {one.name: one for one in raw.properties}
     try:
-        instance = _instance(once)
+        event = _cancelled(raw)
     except FlawedError:
         return None
-    if instance is None or "UID" not in once:
-        return None
-    kept = tuple(one for one in raw.properties if one.name in ("UID", "RECURRENCE-ID"))
-    return Event(
-        line=raw.line,
-        summary=raw.summary,
-        uid=once["UID"].value,
-        is_cancelled=True,
-        start=instance,
-        instance=instance,
-        instance_line=once["RECURRENCE-ID"].line,
-        is_range="RANGE" in once["RECURRENCE-ID"].parameters,
-        properties=kept,
-    )
+    return event if event.instance is not None and event.uid else None
 
 
 def _instance(given: dict[str, Property]) -> Moment | None:
@@ -203,16 +216,14 @@ def _instance(given: dict[str, Property]) -> Moment | None:
     return _moment(told, told.value)
 
 
-def _start(raw: RawEvent, given: dict[str, Property], instance: Moment | None) -> Moment:
-    if "DTSTART" in given:
-        start = _moment(given["DTSTART"], given["DTSTART"].value)
-        if instance is not None or start.is_midnight:
-            return start
+def _start(raw: RawEvent, given: dict[str, Property]) -> Moment:
+    if "DTSTART" not in given:
+        first = Property(raw.line, "BEGIN", {}, "VEVENT", "BEGIN:VEVENT")
+        raise FlawedError(first, "expected a DTSTART; the event is left out")
+    start = _moment(given["DTSTART"], given["DTSTART"].value)
+    if not start.is_midnight:
         raise FlawedError(given["DTSTART"], _whole_day("DTSTART", start))
-    if instance is not None:
-        return instance
-    first = Property(raw.line, "BEGIN", {}, "VEVENT", "BEGIN:VEVENT")
-    raise FlawedError(first, "expected a DTSTART; the event is left out")
+    return start
 
 
 def _length(given: dict[str, Property], start: Moment) -> int:
@@ -221,7 +232,7 @@ def _length(given: dict[str, Property], start: Moment) -> int:
         return _length_to(given["DTEND"], start)
     if "DURATION" in given:
         match = re.fullmatch(
-            r"\+?P(?:([0-9]{1,3})D|([0-9]{1,2})W)?(?:T([0-9]{1,4})H)?", given["DURATION"].value
+            r"\+?P(?=.)(?:([0-9]{1,3})D|([0-9]{1,2})W)?(?:T([0-9]{1,4})H)?", given["DURATION"].value
         )
         hours = int(match[3] or 0) if match else 1
         if not match or hours % 24:
@@ -298,14 +309,6 @@ def _is_midnight_in(moment: Moment, start: Moment) -> bool:
     return here.wall_at(at) % DAY == 0
 
 
-def _sequence(given: Property | None) -> int:
-    if given is None:
-        return 0
-    if not re.fullmatch(r"[0-9]{1,10}", given.value):
-        raise FlawedError(given, "expected a number; the event is left out")
-    return int(given.value)
-
-
 def _recurrence(given: Property, start: Moment) -> Recurrence:
     parts: dict[str, str] = {}
     for part in given.value.upper().rstrip(";").split(";"):
@@ -349,11 +352,9 @@ def _rule(parts: dict[str, str], start: Moment) -> Recurrence:
 
 def _until(text: str, start: Moment) -> date:
     """The last day that a rule may have."""
+    day = date(int(text[:4]), int(text[4:6]), int(text[6:8]))
     match = _MOMENT.fullmatch(text)
-    if not match:
-        raise ValueError(text)
-    day = date(int(match[1]), int(match[2]), int(match[3]))
-    if match[4] is None:
+    if match is None or match[4] is None:
         return day
     second = int(match[4]) * 3600 + int(match[5]) * 60 + int(match[6])
     return day_in(Moment(day, second, "UTC" if match[7] else start.zone), start)
