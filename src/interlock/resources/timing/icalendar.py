@@ -197,7 +197,7 @@ class _Series:
         for day, one in list(self._ranges.items()):
             if not any(_has(bits, day) for _, bits in starts):
                 found = one.properties[0] if one.properties else None
-                told = f"{day} names no day of its event; it is left out"
+                told = f"{day} names no day of its event"
                 shown = found.shown if found else ""
                 self.flaws.append(Finding(one.instance_line, shown, told, one.summary))
                 del self._ranges[day]

@@ -75,7 +75,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 class FlawedError(Exception):
-    """An event cannot be read; it is left out, and told."""
+    """An event cannot be read: it is left out, and told."""
 
     def __init__(self, given: Property, message: str) -> None:
         super().__init__(message)
@@ -192,9 +192,9 @@ def _sorted(raw: RawEvent) -> tuple[dict[str, Property], list[Property]]:
             often.append(each)
         elif each.name not in _ONCE:
             if not _HARMLESS.fullmatch(each.name):
-                raise FlawedError(each, f"{each.name} is not known; the event is left out")
+                raise FlawedError(each, f"{each.name} is not known")
         elif given.setdefault(each.name, each) is not each:
-            raise FlawedError(each, f"expected one {each.name}; the event is left out")
+            raise FlawedError(each, f"expected one {each.name}")
     return given, often
 
 
@@ -219,7 +219,7 @@ def _instance(given: dict[str, Property]) -> Moment | None:
 def _start(raw: RawEvent, given: dict[str, Property]) -> Moment:
     if "DTSTART" not in given:
         first = Property(raw.line, "BEGIN", {}, "VEVENT", "BEGIN:VEVENT")
-        raise FlawedError(first, "expected a DTSTART; the event is left out")
+        raise FlawedError(first, "expected a DTSTART")
     start = _moment(given["DTSTART"], given["DTSTART"].value)
     if not start.is_midnight:
         raise FlawedError(given["DTSTART"], _whole_day("DTSTART", start))
@@ -260,20 +260,20 @@ def _length_to(given: Property, start: Moment) -> int:
 
 def _whole_day(name: str, found: Moment) -> str:
     utc = "; midnight of UTC is another hour elsewhere" if found[1:] == (0, "UTC") else ""
-    return f"expected a whole day, such as {name};VALUE=DATE:20261225; it is left out{utc}"
+    return f"expected a whole day, such as {name};VALUE=DATE:20261225{utc}"
 
 
 def _moment(given: Property, text: str) -> Moment:
     match = _MOMENT.fullmatch(text.strip())
     if not match:
-        message = f"expected a day, such as {given.name};VALUE=DATE:20261225; it is left out"
+        message = f"expected a day, such as {given.name};VALUE=DATE:20261225"
         raise FlawedError(given, message)
     try:
         day = date(int(match[1]), int(match[2]), int(match[3]))
     except ValueError:
-        raise FlawedError(given, "expected a date that there is; it is left out") from None
+        raise FlawedError(given, "expected a date that there is") from None
     if not FIRST_YEAR <= day.year <= _LAST_YEAR:
-        message = f"expected a year from {FIRST_YEAR} to {_LAST_YEAR}; it is left out"
+        message = f"expected a year from {FIRST_YEAR} to {_LAST_YEAR}"
         raise FlawedError(given, message)
     if match[4] is None:
         return Moment(day, None, "")
@@ -314,12 +314,15 @@ def _recurrence(given: Property, start: Moment) -> Recurrence:
     for part in given.value.upper().rstrip(";").split(";"):
         key, _, value = part.partition("=")
         if key in parts or not _RULE_PARTS.fullmatch(key):
-            raise FlawedError(given, f"{shortened(key)} is not known or told twice; it is left out")
+            raise FlawedError(given, f"{shortened(key)} is not known or told twice")
         parts[key] = value
     try:
         return _rule(parts, start)
     except (ValueError, KeyError):
-        message = "expected a rule such as FREQ=YEARLY;BYMONTH=11;BYDAY=4TH; it is left out"
+        message = (
+            "expected a rule of days, weeks, months or years, "
+            "such as FREQ=YEARLY;BYMONTH=11;BYDAY=4TH"
+        )
         raise FlawedError(given, message) from None
 
 

@@ -91,7 +91,7 @@ def events_of(text: str, findings: list[Finding]) -> Iterator[RawEvent]:
         if given.name == "BEGIN":
             inside.append(given)
             if not _COMPONENTS.fullmatch(given.value.upper()):
-                told = "is not known; it is left out"
+                told = "is not known"
                 findings.append(Finding(given.line, given.shown, told, loss=Loss.NOTHING))
             if given.value.upper() == "VEVENT":
                 event = RawEvent(given.line, [])
