@@ -17,7 +17,7 @@ from operator import and_, or_
 
 from msgspec import Struct
 
-from interlock.resources.suggestions import did_you_mean
+from interlock.resources.suggestions import did_you_mean, shortened
 from interlock.resources.timing.days import days_by_shape
 from interlock.resources.timing.fields import (
     DAY_OF_MONTH,
@@ -31,7 +31,7 @@ from interlock.resources.timing.fields import (
     Reading,
     read_field,
 )
-from interlock.resources.timing.flaws import Flaws, UnreadableError, unreadable
+from interlock.resources.timing.flaws import Flaw, Flaws, NeverDueError, UnreadableError, unreadable
 from interlock.resources.timing.months import SHAPES, YEARS, shapes_of
 from interlock.resources.timing.walls import Line
 
@@ -76,7 +76,8 @@ def read_cron(text: str, identity: str, format: CronFormat | None = None) -> Lin
     A line that can be read for one identity can be read for every other.
 
     Raises:
-        UnreadableError: The text is no cron line, or a line that can never be due.
+        UnreadableError: The text is no cron line.
+        NeverDueError: It is one that can never be due.
     """
     if len(text) > MAX_LENGTH:
         raise unreadable("cron line", text, f"expected at most {MAX_LENGTH} characters")
@@ -173,7 +174,7 @@ def _line(text: str, words: list[_Word], fields: tuple[Field, ...], identity: st
     flaws.raise_if_any()
     if _never(read):
         place = next(w.place for f, w in zip(fields, words, strict=True) if f is DAY_OF_MONTH)
-        raise unreadable("cron line", text, _NEVER, place=place)
+        raise NeverDueError("cron line", text, [Flaw(place + 1, shortened(text[place:]), _NEVER)])
     minute, hour = read[MINUTE.name], read[HOUR.name]
     return Line(
         text=text,

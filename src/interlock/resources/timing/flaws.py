@@ -34,6 +34,10 @@ class UnreadableError(InterlockError):
         super().__init__(f'{what} "{shortened(text)}" cannot be read: {told}')
 
 
+class NeverDueError(UnreadableError):
+    """A line makes sense, and names only days that never come."""
+
+
 class Flaws:
     """Flaws in the order they were found, at most MAX_TOLD of them."""
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.due import seconds_of, wall_of
-from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.flaws import NeverDueError, UnreadableError
 from interlock.resources.timing.names import MONTH_NAMES, WEEKDAY_NAMES
 from interlock.resources.timing.walls import Line, first_at_or_after, last_at_or_before
 from interlock.resources.timing.zones import Zone
@@ -143,7 +143,7 @@ def is_never_due(text: str) -> bool:
     try:
         read_cron(text, "default/imported")
     except UnreadableError as error:
-        return "never be due" in str(error)
+        return isinstance(error, NeverDueError)
     return False
 
 
