@@ -30,6 +30,7 @@ from interlock.resources.controlled_job import (
 )
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.schedules.controlled.choosing import start_deadline
 from interlock.schedules.controlled.plan import Standing, Timetable
 
 #: Conditions that say, when true, that a person should look.
@@ -212,9 +213,18 @@ def _inside(view: ControlledView, times: Times) -> Iterator[Waiting]:
     if window is not None and window.job is not None:
         said = said.replace("its Job", f"its Job {window.job.name}", 1)
     if outcome in _TO_COME:
-        yield Waiting(reason=outcome.value, message=said)
+        yield Waiting(reason=outcome.value, message=f"{said}{_in_time(view, times)}")
     else:
         yield Waiting(reason=outcome.value, message=f"{said}; {again}")
+
+
+def _in_time(view: ControlledView, times: Times) -> str:
+    """Until when the Job of an open window that has had none may still be made."""
+    window, state = view.controlled.status.window, view.plan.state_at(times.now)
+    if state.start is None or (window is not None and window.job is not None):
+        return ""
+    deadline = start_deadline(view.controlled.spec, state.start, times.now)
+    return f"; it can start until {times(deadline)}: spec.startBy" if deadline is not None else ""
 
 
 #: A window of which its Job is yet to come.

@@ -114,7 +114,8 @@ class ControlledJobSpec(Noun):
     restart_strategy: RestartStrategy = RestartStrategy()
     #: While true no Job runs.
     suspend: bool = False
-    #: A Job that was told to stop and is not gone after this time raises an alarm.
+    #: A Job that was told to stop and is not gone after this time raises an alarm, though not
+    #: before its own grace period is over.
     drain_limit: Duration = Duration(minutes=15)
     overrides: tuple[Override, ...] = ()
     history: HistoryLimits = HistoryLimits()

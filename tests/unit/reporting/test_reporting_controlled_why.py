@@ -23,6 +23,7 @@ from interlock.resources.controlled_job import (
     WindowRecord,
     WindowSpec,
 )
+from interlock.resources.durations import Duration
 from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus, Trouble
 from interlock.resources.job_config import JobConfig
@@ -177,6 +178,31 @@ def test_why_an_open_window_is_empty(outcome: WindowOutcome, summary: str, messa
     assert (wait.reason, wait.message) == (
         outcome.value,
         f"{message}; start it again with: interlock start engine",
+    )
+
+
+@pytest.mark.parametrize(
+    ("hold", "until"),
+    [
+        pytest.param((), "today 13:00 GMT", id="from its start"),
+        pytest.param(
+            (Override(action=OverrideAction.HOLD, begin=T0 - 4 * HOUR, until=T0 - HOUR),),
+            "today 15:00 GMT",
+            id="from the end of the hold that kept it",
+        ),
+    ],
+)
+def test_a_window_without_a_job_tells_until_when_one_may_start(
+    hold: tuple[Override, ...], until: str
+) -> None:
+    record = WindowRecord(start=T0 - 3 * HOUR, message="calendar x does not exist")
+    status = ControlledJobStatus(window=record)
+    answer = why(an_engine(LONDON, *hold, status=status, start_by=Duration(hours=4)))
+
+    (wait,) = answer.waits
+    assert wait.message == (
+        "its window is open, and no Job was made yet (calendar x does not exist);"
+        f" it can start until {until}: spec.startBy"
     )
 
 

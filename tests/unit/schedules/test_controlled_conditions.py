@@ -159,6 +159,14 @@ def test_should_be_running(controlled: ControlledJob, status: str, reason: str) 
                      "JobIsNotRunning", id="done"),
         pytest.param({"template": OLD_HASH, "going": True}, "Recreate", "True",
                      "JobIsBeingDeleted", id="being deleted"),
+        pytest.param({"template": OLD_HASH, "state": "Stopping", "user_stop": True},
+                     "Recreate", "True", "JobIsBeingDeleted", id="stops, Recreate"),
+        pytest.param({"template": OLD_HASH, "state": "Stopping", "user_stop": True},
+                     "Ignore", "True", "JobIsBeingDeleted", id="stops, Ignore"),
+        pytest.param({"state": "Stopping", "user_stop": True}, "Recreate", "False",
+                     "NotOutOfDate", id="stops, of the template as it is"),
+        pytest.param({"template": OLD_HASH, "state": "Finishing", "ended": f"{MON} 11:59"},
+                     "Ignore", "True", "ShouldNotAutoRestart", id="ends by itself"),
     ],
 )  # fmt: skip
 def test_out_of_date(job: dict[str, Any], policy: str, status: str, reason: str) -> None:
@@ -166,6 +174,14 @@ def test_out_of_date(job: dict[str, Any], policy: str, status: str, reason: str)
     found = conditions_of(told(controlled, a_run(controlled, f"{MON} 09:00", **job)))["OutOfDate"]
 
     assert (found.status, found.reason) == (status, reason)
+
+
+def test_a_job_that_is_to_be_replaced_and_cannot_be_is_out_of_date() -> None:
+    controlled = a_controlled(policy="Recreate")
+    old = a_run(controlled, f"{MON} 09:00", template=OLD_HASH)
+    found = conditions_of(told(controlled, old, calendar_problem="calendar x does not exist"))
+
+    assert (found["OutOfDate"].status, found["OutOfDate"].reason) == ("True", "ToBeReplaced")
 
 
 def test_conditions_of_jobs_are_unknown_without_one_and_false_when_false() -> None:

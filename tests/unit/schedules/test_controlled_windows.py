@@ -325,6 +325,8 @@ def test_skipping_the_window_that_is_open_stops_its_job(running: ControlledDesk)
     [
         pytest.param("08:00-17:00", True, id="an earlier start changes nothing"),
         pytest.param("10:00-17:00", True, id="a later start that has come changes nothing"),
+        pytest.param("11:30-17:00", True, id="nor does one that came just before"),
+        pytest.param("11:30-11:00", True, id="nor does a stop of the new hours that is past"),
         pytest.param("09:00-20:00", True, id="a later stop is carried by the running Job"),
         pytest.param("09:00-11:00", False, id="a stop that has come stops it at once"),
         pytest.param("13:00-17:00", False, id="a start to come stops it until then"),
@@ -338,7 +340,24 @@ def test_edits_of_an_open_window(running: ControlledDesk, window: str, is_runnin
     if is_running:
         hour, minute = map(int, window.rpartition("-")[2].split(":"))
         stop = at("00:00") + timedelta(hours=hour, minutes=minute)
+        stop += timedelta(days=stop < at("12:10"))
         assert running.jobs[name("09:00", 0)].spec.kill_at == stop
+
+
+def test_hours_that_begin_after_the_job_keep_it_and_it_is_still_the_windows_job() -> None:
+    """Around the clock since Monday; on Wednesday the hours are given a beginning."""
+    desk = ControlledDesk(a_controlled(a_window("00:00-24:00")), at=at("08:00"))
+    desk.settle()
+    old = desk.live
+    desk.run_through(moment(f"{WED} 12:00"))
+    desk.edit(windows=(a_window("01:00-24:00"),))
+    desk.settle_at(moment(f"{WED} 12:01"))
+
+    assert desk.live == old
+    desk.end(old[0])
+    desk.settle_at(moment(f"{WED} 12:02"))
+    assert desk.live == []
+    assert outcome(desk) == "Finished"
 
 
 def test_a_window_that_is_opened_again_after_its_stop_goes_on(running: ControlledDesk) -> None:
@@ -548,6 +567,12 @@ def test_too_late_is_told_and_the_next_window_starts() -> None:
     assert (desk.live, outcome(desk)) == ([], "TooLate")
     verdict = conditions_of(desk.controlled.status)["NotRunningUnexpectedly"]
     assert verdict.reason == "StartingDeadlineExceeded"
+    until = "it could have started until 2026-01-05T09:30:00Z, 30m after 2026-01-05T09:00:00Z"
+    assert verdict.message == until
+    assert conditions_of(desk.controlled.status)["StartingDeadlineExceeded"].message == until
+    window = desk.controlled.status.window
+    assert window is not None
+    assert window.message == until
     assert decision.wake_at == at("17:00")
     desk.run_through(moment(f"{TUE} 09:00"))
     assert len(desk.live) == 1
@@ -578,9 +603,25 @@ def test_a_window_that_opened_and_closed_while_nobody_looked_is_told(
     window = running.controlled.status.window
     assert window is not None
     assert (window.start, window.outcome) == (moment(f"{TUE} 09:00"), "NeverStarted")
-    assert window.message
+    assert window.message == "it opened and closed, and nobody looked"
     assert running.controlled.status.last_scheduled_start_time == moment(f"{TUE} 09:00")
-    assert [each.start for each in running.controlled.status.past_windows] == [at("09:00")]
+
+
+@pytest.mark.parametrize(
+    ("start_by", "until"),
+    [
+        pytest.param("30m", "; it could have started until 2026-01-06T09:30:00Z", id="within"),
+        pytest.param("10h", "", id="longer than the window: its stop says as much"),
+    ],
+)
+def test_a_start_that_nobody_looked_at_is_told_with_its_deadline(start_by: str, until: str) -> None:
+    desk = ControlledDesk(a_controlled(start_by=start_by), at=at("08:00"))
+    desk.run_through(at("17:00"))
+    desk.settle_at(moment(f"{WED} 08:00"))
+
+    window = desk.controlled.status.window
+    assert window is not None
+    assert window.message == f"it opened and closed, and nobody looked{until}"
 
 
 def test_down_over_a_stop_and_a_start_the_old_job_stops_and_the_new_one_follows(

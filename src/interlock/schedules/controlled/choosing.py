@@ -8,7 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.resources.admission import RefusalReason
-from interlock.resources.controlled_job import OverrideAction, SpecChangePolicy, WindowOutcome
+from interlock.resources.controlled_job import (
+    ControlledJobSpec,
+    OverrideAction,
+    SpecChangePolicy,
+    WindowOutcome,
+)
+from interlock.resources.schedule import written_moment
 from interlock.schedules.controlled.overrides import of_action
 from interlock.schedules.controlled.runs import Fate, Rank, Run
 from interlock.schedules.controlled.situation import Situation, fate_of_record
@@ -46,7 +52,7 @@ def _chosen(situation: Situation) -> Choice:
     alive = [r for r in situation.runs if r.is_alive and not situation.is_stray(r)]
     if situation.standing is None:
         return Choice(chosen=_best(alive, situation), kept=tuple(alive))
-    current = [run for run in alive if not run.is_expired(situation.last_stop)]
+    current = [run for run in alive if not situation.is_expired(run)]
     if situation.is_inside:
         chosen = _best(current, situation)
         return Choice(chosen=chosen, kept=(chosen,) if chosen is not None else ())
@@ -127,7 +133,7 @@ def why_out_of_date(situation: Situation, run: Run) -> str | None:
         return None
     if run.is_over or run.is_paused:
         return "JobIsNotRunning"
-    if run.job.is_going:
+    if run.job.is_going or not run.is_alive:
         return "JobIsBeingDeleted"
     policy = situation.controlled.spec.restart_strategy.spec_change_policy
     return "" if policy is SpecChangePolicy.RECREATE else "ShouldNotAutoRestart"
@@ -159,7 +165,7 @@ def _of_window(situation: Situation) -> list[Run]:
     uid = record.job.uid if record is not None and record.job is not None else ""
 
     def counts(run: Run) -> bool:
-        if run.is_expired(situation.last_stop) or run.is_unwritten:
+        if situation.is_expired(run) or run.is_unwritten:
             return False
         left = run.left_at
         is_of_it = run.nominal is not None and window.covers(run.nominal)
@@ -266,19 +272,30 @@ def _after_failure(situation: Situation, last: _Last, start: datetime) -> Verdic
 
 def _in_time(situation: Situation, verdict: Verdict) -> Verdict:
     """Make no first Job of a window later than spec.startBy; what follows one is never late."""
-    limit = situation.controlled.spec.start_by
-    if verdict.need is None or not limit or verdict.outcome is not WindowOutcome.NEVER_STARTED:
+    if verdict.need is None or verdict.outcome is not WindowOutcome.NEVER_STARTED:
         return verdict
-    record = situation.record
-    begin = _could_start_at(situation, verdict.need.start)
-    if (record is not None and record.runs) or situation.now <= begin + limit:
+    record, spec = situation.record, situation.controlled.spec
+    deadline = start_deadline(spec, verdict.need.start, situation.now)
+    if deadline is None or (record is not None and record.runs) or situation.now <= deadline:
         return verdict
-    message = f"no Job was made within {limit} of {begin:%Y-%m-%dT%H:%M:%SZ}"
+    assert spec.start_by is not None
+    begin = written_moment(deadline - spec.start_by)
+    message = f"{could_have(deadline)}, {spec.start_by} after {begin}"
     return Verdict(outcome=WindowOutcome.TOO_LATE, message=message, is_late=True)
 
 
-def _could_start_at(situation: Situation, start: datetime) -> datetime:
-    """When the window opened, or the hold ended that kept it from being used."""
-    holds = of_action(situation.controlled.spec.overrides, OverrideAction.HOLD)
-    ends = (one.until for one in holds if one.begin <= start < one.until <= situation.now)
-    return max((start, *ends))
+def could_have(deadline: datetime) -> str:
+    """How a start is told that did not come in time."""
+    return f"it could have started until {written_moment(deadline)}"
+
+
+def start_deadline(spec: ControlledJobSpec, start: datetime, now: datetime) -> datetime | None:
+    """Until when the first Job of a window may be made; None sets no limit.
+
+    It counts from when the window opened, or the hold ended that kept it from being used.
+    """
+    if not spec.start_by:
+        return None
+    holds = of_action(spec.overrides, OverrideAction.HOLD)
+    ends = (one.until for one in holds if one.begin <= start < one.until <= now)
+    return max((start, *ends)) + spec.start_by

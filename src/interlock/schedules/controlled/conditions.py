@@ -12,9 +12,11 @@ from datetime import datetime
 from msgspec import Struct
 
 from interlock.resources.controlled_job import ControlledAction, WindowOutcome
+from interlock.resources.durations import format_duration
 from interlock.resources.job import JobPhase
 from interlock.resources.metadata import Condition, ConditionStatus
 from interlock.schedules.controlled.choosing import Choice, Verdict, why_out_of_date
+from interlock.schedules.controlled.draining import time_to_go
 from interlock.schedules.controlled.runs import Fate, Run
 from interlock.schedules.controlled.situation import Situation
 
@@ -45,7 +47,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     choice: Choice
     verdict: Verdict | None
     failures: Failures
-    #: Jobs that were told to stop and are not gone after spec.drainLimit.
+    #: Jobs that were told to stop and are not gone when they should be.
     overdue: tuple[Run, ...] = ()
     #: The Job that is told about: the chosen one, or the last.
     current: Run | None = None
@@ -146,7 +148,9 @@ def _out_of_date(findings: Findings) -> Told:
     if run is None:
         return Told("OutOfDate", FALSE, "NoRunningJob")
     why = why_out_of_date(findings.situation, run)
-    return Told("OutOfDate", TRUE if why else FALSE, why or "NotOutOfDate")
+    if why is None:
+        return Told("OutOfDate", FALSE, "NotOutOfDate")
+    return Told("OutOfDate", TRUE, why or "ToBeReplaced")
 
 
 def _running(run: Run | None) -> Told:
@@ -190,7 +194,7 @@ def _deadline(verdict: Verdict | None) -> Told:
 
 def _draining(findings: Findings) -> Told:
     if findings.overdue:
-        limit = findings.situation.controlled.spec.drain_limit
+        limit = format_duration(time_to_go(findings.overdue[0], findings.situation))
         names = ", ".join(f"job/{run.name}" for run in findings.overdue[:3])
         message = (
             f"{names} was told to stop and is not gone after {limit}; nothing starts until it is"

@@ -29,12 +29,13 @@ from interlock.schedules.controlled.choosing import (
     replacement,
 )
 from interlock.schedules.controlled.conditions import Failures
+from interlock.schedules.controlled.draining import gone_by
 from interlock.schedules.controlled.history import CLEARED_AT_ONCE, surplus
 from interlock.schedules.controlled.making import job_name, make_job, needing_books
 from interlock.schedules.controlled.news import news_of
 from interlock.schedules.controlled.runs import Run
 from interlock.schedules.controlled.situation import Situation, read_situation
-from interlock.schedules.controlled.status import leaving_since, status_after
+from interlock.schedules.controlled.status import status_after
 from interlock.schedules.controlled.stops import (
     Stop,
     removals,
@@ -203,8 +204,8 @@ def _without_past(situation: Situation) -> list[Action]:
 
 def _wake_at(situation: Situation) -> datetime | None:
     """The next turn of the plan, or the end of somebody's time to stop."""
-    now, limit = situation.now, situation.controlled.spec.drain_limit
-    moments = [since + limit for run in situation.runs if (since := leaving_since(run)) is not None]
+    now = situation.now
+    moments = [by for run in situation.runs if (by := gone_by(run, situation)) is not None]
     if situation.standing is not None and situation.standing.next_turn is not None:
         moments.append(situation.standing.next_turn)
     for one in situation.controlled.spec.overrides if situation.standing is None else ():

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from interlock.resources.controlled_job import WindowOutcome, WindowRecord
 from interlock.resources.schedule import JobReference
-from interlock.schedules.controlled.choosing import Verdict
+from interlock.schedules.controlled.choosing import Verdict, could_have, start_deadline
+from interlock.schedules.controlled.overrides import Period
 from interlock.schedules.controlled.runs import Fate, Run
 from interlock.schedules.controlled.situation import Situation, fate_of_record
 
@@ -115,7 +116,14 @@ def _missed(situation: Situation) -> list[WindowRecord]:
         period = timetable.window_before(at)
         if period is None or period.start <= since or period.start in known:
             break
-        told = "it opened and closed, and nobody looked"
+        told = f"it opened and closed, and nobody looked{_deadline(period, situation)}"
         missed.append(WindowRecord(start=period.start, stop=period.stop, message=told))
         at = period.start
     return missed
+
+
+def _deadline(period: Period, situation: Situation) -> str:
+    """Until when a window that is over could have started, if that was before it closed."""
+    deadline = start_deadline(situation.controlled.spec, period.start, period.start)
+    is_earlier = deadline is not None and (period.stop is None or deadline < period.stop)
+    return f"; {could_have(deadline)}" if deadline is not None and is_earlier else ""

@@ -70,6 +70,17 @@ class Situation(Struct, frozen=True, kw_only=True):
         """The newest stop."""
         return self.standing.last_stop if self.standing is not None else None
 
+    def is_expired(self, run: Run) -> bool:
+        """Whether a Job was made for a time before the last stop.
+
+        Not the Job of the window that is open: hours that changed may have put a stop into the
+        past that nobody was to keep, and while a window is open a change moves its stop alone.
+        """
+        record = self.record if self.is_inside else None
+        if record is not None and record.job is not None and record.job.uid == run.uid:
+            return False
+        return run.is_expired(self.last_stop)
+
     def is_stray(self, run: Run) -> bool:
         """Whether a Job was made from an old view: its number is taken, and it is in no books."""
         return run.is_unwritten and run.number <= self.controlled.status.last_run_id

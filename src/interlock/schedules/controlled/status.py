@@ -11,9 +11,10 @@ from interlock.resources.schedule import JobReference
 from interlock.schedules.controlled.books import books_after
 from interlock.schedules.controlled.choosing import Choice, Verdict
 from interlock.schedules.controlled.conditions import Failures, Findings, conditions_after
+from interlock.schedules.controlled.draining import overdue
 from interlock.schedules.controlled.history import history_after
 from interlock.schedules.controlled.records import records_after
-from interlock.schedules.controlled.runs import Run, told_at
+from interlock.schedules.controlled.runs import Run
 from interlock.schedules.controlled.situation import Situation
 from interlock.schedules.controlled.stops import Stop
 
@@ -64,23 +65,6 @@ def status_after(
         conditions=conditions,
         trouble=held.trouble,
     )
-
-
-def overdue(situation: Situation) -> tuple[Run, ...]:
-    """Jobs that were told to stop and are not gone after spec.drainLimit."""
-    limit = situation.controlled.spec.drain_limit
-    return tuple(
-        run
-        for run in situation.runs
-        if (since := leaving_since(run)) is not None and since + limit <= situation.now
-    )
-
-
-def leaving_since(run: Run) -> datetime | None:
-    """Since when a Job that may still be doing something is expected to be gone."""
-    if run.is_over or run.is_alive or not run.is_admitted:
-        return None
-    return told_at(run.job)
 
 
 def _problem(situation: Situation, verdict: Verdict | None) -> str:

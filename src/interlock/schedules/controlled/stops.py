@@ -60,7 +60,7 @@ def why_stopped(run: Run, situation: Situation, choice: Choice) -> str:
     """Why a Job is told to stop, in the order in which the rules count."""
     if situation.held:
         return situation.held
-    if run.is_expired(situation.last_stop):
+    if situation.is_expired(run):
         return f"its window closed at {situation.last_stop:%Y-%m-%dT%H:%M:%SZ}"
     if STOPPED_BECAUSE_ANNOTATION in run.job.metadata.annotations:
         return run.job.metadata.annotations[STOPPED_BECAUSE_ANNOTATION]

@@ -121,7 +121,11 @@ def _of_window(before: WindowRecord | None, after: WindowRecord | None) -> Itera
     if after is None or after.outcome is not WindowOutcome.TOO_LATE:
         return
     if before is None or before.start != after.start or before.outcome is not after.outcome:
-        yield "Skipped", after.outcome.value, f"due {written(after.start)} {after.message}".strip()
+        yield (
+            "Skipped",
+            after.outcome.value,
+            f"due {written(after.start)}, {after.message}".rstrip(", "),
+        )
 
 
 def _of_drain(before: Resource | None, after: ControlledJob) -> Iterator[_Told]:
