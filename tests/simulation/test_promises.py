@@ -8,6 +8,7 @@ from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.testing.simulation.faults import CALM, FaultRates
+from interlock.testing.simulation.schedule_world import ScheduleWorld
 from interlock.testing.simulation.script import (
     POKES,
     Act,
@@ -133,3 +134,8 @@ def test_a_task_that_was_stopped_before_it_was_launched_takes_no_other_with_it(s
     script = (Step(10.0, CreateJob(name="job-0", spec=spec)), Step(300.0, KillJob("job-0")))
 
     assert str(World(seed, script, FaultRates(lost_before=0.6)).run().broken) == "None"
+
+
+def test_a_clock_behind_the_stores_forgets_nothing_that_a_person_stopped() -> None:
+    """A plan that never stops began, by the clock of the store, at a moment that is to come."""
+    assert str(ScheduleWorld(5073).run().broken) == "None"

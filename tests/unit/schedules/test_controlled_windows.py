@@ -670,6 +670,21 @@ def test_a_clock_that_jumps_ahead_and_back_over_the_stop_goes_on_with_the_window
     assert running.live == [name("09:00", 1)]
 
 
+def test_a_clock_that_is_behind_the_stores_does_not_forget_what_a_person_stopped() -> None:
+    """Around the clock it began when it was made, which is to come by the clock of this one."""
+    desk = ControlledDesk(a_controlled(a_window("00:00-24:00")), at=at("12:00"))
+    desk.at(at("11:00"))
+    desk.settle()
+    (job,) = desk.live
+    desk.revise(job, {SUSPEND_REASON_ANNOTATION: USER_STOP}, kill_at=at("11:00"))
+    desk.settle_at(at("11:01"))
+    desk.delete(job)
+    desk.settle_at(at("11:02"))
+
+    assert (desk.live, outcome(desk)) == ([], "StoppedByUser")
+    assert desk.controlled.status.past_windows == ()
+
+
 def test_defect_30_ended_jobs_stay_within_the_limits_oldest_gone_first() -> None:
     limits = HistoryLimits(succeeded=2, failed=1)
     desk = ControlledDesk(a_controlled(history=limits), at=at("08:00"))

@@ -120,8 +120,12 @@ def read_situation(view: ControlledView, now: datetime) -> Situation:
 
 
 def _is_of_window(record: WindowRecord, window: Period | None, now: datetime) -> bool:
-    """Whether a record is about the window that is open."""
-    if window is None or record.start > now:
+    """Whether a record is about the window that is open.
+
+    One to come by this clock is not, unless the window itself is said to begin then: one that
+    never ends begins when the ControlledJob was made, which the clock of the store tells.
+    """
+    if window is None or (record.start > now and record.start != window.start):
         return False
     return window.overlaps(record.start, record.stop)
 
