@@ -165,6 +165,27 @@ def test_an_extension_into_the_next_window_tells_when_that_ends(desk: Desk) -> N
     assert '"2026-11-25 18:30"' in late
 
 
+def test_a_skip_tells_of_a_job_by_hand_that_runs_through_it_and_how_to_stop_that(
+    desk: Desk,
+) -> None:
+    desk.wait(hours=40)  # Friday morning, eight o'clock in New York; Thursday was a holiday.
+    desk.type("start", "pricing-engine")
+    desk.wait(minutes=1)
+
+    assert desk.type("skip", "pricing-engine", "today").splitlines()[:2] == [
+        "controlledjob/pricing-engine  Fri 27  does not start at 09:00 EST",
+        "  job/pricing-engine-1795784400-1 runs, and goes on until today 17:30 EST;"
+        " stop it with: interlock stop controlledjob/pricing-engine",
+    ]
+    desk.type("stop", "controlledjob/pricing-engine")
+    desk.wait(hours=3)
+    assert "is not running: this window is left out" in desk.type("why", "ctj/pricing-engine")
+
+
+def test_a_skip_of_a_later_day_says_nothing_of_a_job_that_has_stopped_by_then(desk: Desk) -> None:
+    assert "runs, and goes on" not in desk.type("skip", "pricing-engine", "friday")
+
+
 def test_a_hold_until_the_weekday_of_today_is_until_the_next_one(desk: Desk) -> None:
     assert "Wed 2 Dec 00:00 EST" in desk.type("hold", "pricing-engine", "--until", "wednesday")
 
@@ -283,7 +304,7 @@ def test_plan_tells_fields_what_happens_now_and_the_days(desk: Desk) -> None:
         "jobconfig/nightly-report   unchanged",
         'controlledjob/pricing-engine   windows[0].to  "17:30" -> "15:00"',
         "  now               pricing-engine-1795615200-0 would be stopped (its window closed today 15:00 EST)",  # noqa: E501
-        "  today             ends 15:00 instead of 17:30",
+        "  today             ends now instead of 17:30",
         "  Thu 26            unchanged",
         "  Fri 27            ends 15:00 instead of 17:30",
         "  Sat 28 - Sun 29   unchanged",
@@ -291,6 +312,46 @@ def test_plan_tells_fields_what_happens_now_and_the_days(desk: Desk) -> None:
         "  Tue 1             ends 15:00 instead of 17:30",
         f"Nothing was changed. Apply it with: interlock apply -f {desk.file}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("hours", "old", "new", "today"),
+    [
+        pytest.param(2, '"17:30"', '"16:00"', "unchanged", id="an end after it has ended"),
+        pytest.param(2, '"09:00"', '"08:00"', "unchanged", id="a start after it has started"),
+        pytest.param(0, '"09:00"', '"08:00"', "unchanged", id="a start of what is open"),
+        pytest.param(0, '"17:30"', '"17:00"', "ends 17:00 instead of 17:30", id="an end to come"),
+        pytest.param(0, '"17:30"', '"10:00"', "ends now instead of 17:30", id="an end that was"),
+        pytest.param(0, '"09:00"', '"17:00"', "starts 17:00; ends now and 17:30 instead of 17:30",
+                     id="a start to come"),
+        pytest.param(2, '"17:30"', '"19:00"', "ends 19:00", id="open once more"),
+    ],
+)  # fmt: skip
+def test_plan_speaks_of_today_only_as_far_as_it_is_to_come(
+    desk: Desk, hours: int, old: str, new: str, today: str
+) -> None:
+    desk.wait(hours=hours)
+    desk.write(old, new)
+
+    (item,) = (
+        one
+        for one in desk.json("plan", "-f", str(desk.file), code=1)["items"]
+        if one["resource"] == "controlledjob/pricing-engine"
+    )
+    now = desk.world.now().isoformat().replace("+00:00", "Z")
+    assert item["days"][0]["told"] == today
+    found = (*item["days"][0]["before"], *item["days"][0]["after"])
+    assert all(each["at"] >= now[:19] for each in found)
+
+
+def test_plan_tells_no_exception_that_is_over(desk: Desk) -> None:
+    desk.type("hold", "pricing-engine", "--for", "10m")
+    desk.wait(hours=1)
+    desk.write('to: "17:30"', 'to: "17:00"')
+
+    told = desk.type("plan", "-f", str(desk.file), code=1)
+    assert "ends 17:00 instead of 17:30" in told
+    assert "override" not in told
 
 
 def test_plan_changes_nothing(desk: Desk) -> None:

@@ -33,6 +33,7 @@ from interlock.schedules.configs.reading import Timings, digest_of
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
 
 RUN, START, STOP, SKIP = "run", "start", "stop", "skip"
+CLOSES = "the window closes"
 SUSPENDED = "suspended: nothing starts until it is resumed"
 
 
@@ -140,14 +141,14 @@ class Definitions:
                 # While a calendar is missing nothing starts: only what runs is stopped.
                 is_idle = bool(missing) and (not controlled.status.active or turn.at != first_stop)
                 if not is_idle and (before.is_inside or not table.has_starts):
-                    reason = table.state_at(turn.at).held or "the window closes"
-                    yield _coming(controlled, table.zone, turn.at, STOP, reason)
+                    reason = table.state_at(turn.at).held or CLOSES
+                    yield coming_of(controlled, table.zone, turn.at, STOP, reason)
             elif turn.skipped is not None or missing:
                 reason = turn.skipped or missing
-                yield _coming(controlled, table.zone, turn.at, SKIP, reason)
+                yield coming_of(controlled, table.zone, turn.at, SKIP, reason)
             else:
                 until = until_text(table.closes_after(turn.at), table.zone, turn.at)
-                yield _coming(controlled, table.zone, turn.at, START, until)
+                yield coming_of(controlled, table.zone, turn.at, START, until)
 
     def timetable(self, controlled: ControlledJob) -> tuple[Timetable | None, str]:
         """The plan with its exceptions, and why nothing starts by it; None when it is no plan."""
@@ -166,7 +167,7 @@ class Definitions:
         """The start of a Job that waits for its time."""
         start = job.spec.start_after
         if start is not None and start > after and not has_ended(job) and not is_admitted(job):
-            yield _coming(job, find_zone("UTC"), start, START, "spec.startAfter")
+            yield coming_of(job, find_zone("UTC"), start, START, "spec.startAfter")
 
     def troubles(self) -> Iterator[str]:
         """What of the definitions cannot be read."""
@@ -214,7 +215,7 @@ def _written_down(config: JobConfig, after: datetime) -> Coming | None:
         return None
     lines = ", ".join(spec.schedules[0].cron)
     zone = find_zone(spec.schedules[0].timezone)
-    return _coming(config, zone, first, RUN, f"cron {lines}")
+    return coming_of(config, zone, first, RUN, f"cron {lines}")
 
 
 def _of_planned(config: JobConfig, planned: Planned, after: datetime) -> Iterator[Coming]:
@@ -223,13 +224,14 @@ def _of_planned(config: JobConfig, planned: Planned, after: datetime) -> Iterato
     lines = ", ".join(line.text for line in planned.schedule.lines)
     while (due := next_due(alone, after)) is not None:
         if due.reason is None:
-            yield _coming(config, zone, due.at, RUN, f"cron {lines}")
+            yield coming_of(config, zone, due.at, RUN, f"cron {lines}")
         else:
-            yield _coming(config, zone, due.at, SKIP, due.message)
+            yield coming_of(config, zone, due.at, SKIP, due.message)
         after = due.at
 
 
-def _coming(of: Resource, zone: Zone, at: datetime, action: str, reason: str) -> Coming:
+def coming_of(of: Resource, zone: Zone, at: datetime, action: str, reason: str) -> Coming:
+    """One thing that will happen to an object."""
     metadata = of.metadata
     return Coming(
         at=at,

@@ -9,7 +9,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock.modes.cli.timemachine.coming import RUN, SKIP, START, STOP, Coming, Definitions
+from interlock.modes.cli.timemachine.coming import (
+    CLOSES,
+    RUN,
+    SKIP,
+    START,
+    STOP,
+    Coming,
+    Definitions,
+    coming_of,
+)
 from interlock.reporting.walls import day_at, short_name, start_of_day, told_time
 from interlock.resources.controlled_job import ControlledJob, Override
 from interlock.resources.metadata import Resource
@@ -80,12 +89,11 @@ def coming_days(
     zone = change.zone
     today = day_at(now, zone)
     end = start_of_day(today + timedelta(days=count), zone)
-    # What a window is today can be told also when it is past; a run that was is not to come.
-    begin = now
-    if isinstance(change.after, ControlledJob):
-        begin = start_of_day(today, zone) - timedelta(microseconds=1)
-    before = _by_day(old, change.before, zone, begin, end)
-    after = _by_day(new, change.after, zone, begin, end)
+    # What was is what it was, whatever the change says: a plan is about what is to come.
+    before = _by_day(old, change.before, zone, now, end)
+    after = _by_day(new, change.after, zone, now, end)
+    if ends_now := _ends_now(change, old, new, now):
+        after.setdefault(today, []).insert(0, ends_now)
     for ahead in range(count):
         day = today + timedelta(days=ahead)
         was, will = tuple(before.get(day, ())), tuple(after.get(day, ()))
@@ -93,10 +101,24 @@ def coming_days(
             day=day,
             before=was,
             after=will,
-            told=_told(was, will),
-            overrides=_overrides_on(change.after, day, zone),
+            told=_told(was, will, now),
+            overrides=_overrides_on(change.after, day, zone, now),
             zone=zone,
         )
+
+
+def _ends_now(change: Change, old: Definitions, new: Definitions, now: datetime) -> Coming | None:
+    """The end of a window that is open and would not be any more."""
+    if not isinstance(change.before, ControlledJob) or not isinstance(change.after, ControlledJob):
+        return None
+    before, _ = old.timetable(change.before)
+    after, _ = new.timetable(change.after)
+    if before is None or after is None or not before.state_at(now).is_inside:
+        return None
+    standing = after.state_at(now)
+    if standing.is_inside:
+        return None
+    return coming_of(change.after, change.zone, now, STOP, standing.held or CLOSES)
 
 
 def _by_day(
@@ -114,12 +136,12 @@ def _by_day(
 # In words
 
 
-def _told(was: tuple[Coming, ...], will: tuple[Coming, ...]) -> str:
+def _told(was: tuple[Coming, ...], will: tuple[Coming, ...], now: datetime) -> str:
     if [_kept(one) for one in was] == [_kept(one) for one in will]:
         return ""
     if any(one.action == RUN for one in (*was, *will)):
         return _runs_told(was, will)
-    return _windows_told(was, will)
+    return _windows_told(was, will, now)
 
 
 def _kept(one: Coming) -> tuple[datetime, str, str]:
@@ -151,10 +173,10 @@ def _runs(runs: list[Coming]) -> str:
     return f"runs {len(runs)} times from {times[0]} to {times[-1]} {name}"
 
 
-def _windows_told(was: tuple[Coming, ...], will: tuple[Coming, ...]) -> str:
+def _windows_told(was: tuple[Coming, ...], will: tuple[Coming, ...], now: datetime) -> str:
     parts = []
     for word, action in (("starts", START), ("ends", STOP)):
-        old, new = _times(was, action), _times(will, action)
+        old, new = (_times(each, action, now) for each in (was, will))
         if old != new:
             parts.append(_instead(word, new, old))
     known = {(one.at, one.reason) for one in was if one.action == SKIP}
@@ -166,8 +188,12 @@ def _windows_told(was: tuple[Coming, ...], will: tuple[Coming, ...]) -> str:
     return "; ".join(parts) or "changes"
 
 
-def _times(found: tuple[Coming, ...], action: str) -> list[str]:
-    return [told_time(one.at, one.zone, named=False) for one in found if one.action == action]
+def _times(found: tuple[Coming, ...], action: str, now: datetime) -> list[str]:
+    return [
+        told_time(one.at, one.zone, named=False) if one.at > now else "now"
+        for one in found
+        if one.action == action
+    ]
 
 
 def _instead(word: str, new: list[str], old: list[str]) -> str:
@@ -178,8 +204,9 @@ def _instead(word: str, new: list[str], old: list[str]) -> str:
     return f"{word} {' and '.join(new)} instead of {' and '.join(old)}"
 
 
-def _overrides_on(one: Resource, day: date, zone: Zone) -> tuple[Override, ...]:
+def _overrides_on(one: Resource, day: date, zone: Zone, now: datetime) -> tuple[Override, ...]:
     if not isinstance(one, ControlledJob):
         return ()
     first, last = start_of_day(day, zone), start_of_day(day + timedelta(days=1), zone)
-    return tuple(each for each in one.spec.overrides if each.begin < last and each.until > first)
+    begin = max(first, now)
+    return tuple(each for each in one.spec.overrides if each.begin < last and each.until > begin)

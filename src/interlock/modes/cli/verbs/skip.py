@@ -14,6 +14,7 @@ those of the ControlledJob's own clock.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from itertools import islice, takewhile
 
@@ -73,10 +74,29 @@ def _skipped(controlled: Controlled, args: argparse.Namespace) -> Exceptions:
     if len(windows) > _TOLD:
         last = day_told(controlled, windows[-1].start)
         told.append(f"and {len(windows) - _TOLD} more, the last {last}")
+    told += _running_through(controlled, overrides, windows[0].start)
     goes = max(until, windows[-1].stop or until)
     told.append(f"the exception goes by itself {controlled.told(goes)}")
     told.append(f"then {coming(controlled, overrides, until - _SECOND)}")
     return Exceptions(overrides, tuple(told))
+
+
+def _running_through(
+    controlled: Controlled, overrides: tuple[Override, ...], start: datetime
+) -> Iterator[str]:
+    """What runs now and is not stopped before the first start that is left out.
+
+    A skip leaves out starts and stops nothing: what a person started goes on to the next stop.
+    """
+    stop = controlled.plan_with(overrides).closes_after(controlled.now)
+    if stop is not None and stop <= start:
+        return
+    until = f"until {controlled.told(stop)}" if stop is not None else "without an end"
+    for job in controlled.running:
+        yield (
+            f"job/{job['metadata']['name']} runs, and goes on {until}; stop it with:"
+            f" interlock stop {controlled.word}"
+        )
 
 
 def _left_out(controlled: Controlled, window: Window) -> str:
