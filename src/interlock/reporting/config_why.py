@@ -79,6 +79,8 @@ def _when(view: ConfigView, now: datetime) -> str:
     at = next_run(view.timing, now)
     if at is None and view.timing.missing:
         return "what is due is skipped while a calendar is missing"
+    if at is None and view.timing.unreadable:
+        return "nothing is due: its schedule cannot be read"
     if at is None:
         return "nothing is due any more"
     return f"the next run is {told_at(at, _zone_at(view, at, now), now)}"

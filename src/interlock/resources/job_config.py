@@ -76,6 +76,8 @@ class JobConfigState(StrEnum):
     READY_ENABLED = "ReadyEnabled"
     #: Has schedules, and all of them are disabled or the config is suspended.
     READY_DISABLED = "ReadyDisabled"
+    #: Nothing is due: none of its schedules can be read.
+    UNREADABLE = "Unreadable"
     #: Jobs wait, none runs.
     JOB_QUEUED = "JobQueued"
     #: Jobs run.

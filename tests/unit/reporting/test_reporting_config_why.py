@@ -191,6 +191,12 @@ def test_a_schedule_that_cannot_be_read_is_told_and_the_others_go_on() -> None:
     assert answer.summary.endswith("the next run is today 12:05 UTC")
 
 
+def test_one_of_which_nothing_can_be_read_says_so_and_not_that_nothing_is_due() -> None:
+    answer = why(a_config(ScheduleSpec(cron=CronLines("often"))))
+
+    assert answer.summary == "nightly is not running; nothing is due: its schedule cannot be read"
+
+
 def test_jobs_that_run_and_wait_are_named() -> None:
     answer = why(a_config(ScheduleSpec(cron=TWELVE_FIVE)), running("a"), a_job("b"))
 

@@ -268,6 +268,16 @@ def test_several_lines_are_merged_in_order_one_for_each_instant(
             id="disabled",
         ),
         pytest.param({"suspend": True}, JobConfigState.READY_DISABLED, id="suspended"),
+        pytest.param(
+            {"schedules": (a_schedule(timezone="Mars/Olympus"), a_schedule(disabled=True))},
+            JobConfigState.UNREADABLE,
+            id="unreadable",
+        ),
+        pytest.param(
+            {"schedules": (a_schedule(timezone="Mars/Olympus"),), "suspend": True},
+            JobConfigState.READY_DISABLED,
+            id="unreadable and suspended",
+        ),
     ],
 )
 def test_no_schedule_or_disabled_is_never_due(spec: dict[str, Any], state: JobConfigState) -> None:

@@ -28,8 +28,17 @@ def runs(job: Job) -> bool:
     return is_admitted(job) and not has_ended(job)
 
 
-def counted(status: JobConfigStatus, spec: JobConfigSpec, jobs: Iterable[Job]) -> JobConfigStatus:
-    """The status with the numbers as they are. Moments of the past never go back."""
+def counted(
+    status: JobConfigStatus,
+    spec: JobConfigSpec,
+    jobs: Iterable[Job],
+    *,
+    is_readable: bool = True,
+) -> JobConfigStatus:
+    """The status with the numbers as they are. Moments of the past never go back.
+
+    Without `is_readable`, nothing is ever due because none of the schedules makes sense.
+    """
     jobs = tuple(jobs)
     queued = sorted(filter(waits, jobs), key=_place)
     active = sorted(filter(runs, jobs), key=_place)
@@ -38,7 +47,7 @@ def counted(status: JobConfigStatus, spec: JobConfigSpec, jobs: Iterable[Job]) -
     bad = (ended_at(job) for job in jobs if job.status.phase in _FAILURES)
     return replace(
         status,
-        state=_state(spec, len(queued), len(active)),
+        state=_state(spec, len(queued), len(active), is_readable),
         queued=len(queued),
         active=len(active),
         queued_jobs=_references(queued),
@@ -49,7 +58,7 @@ def counted(status: JobConfigStatus, spec: JobConfigSpec, jobs: Iterable[Job]) -
     )
 
 
-def _state(spec: JobConfigSpec, queued: int, active: int) -> JobConfigState:
+def _state(spec: JobConfigSpec, queued: int, active: int, is_readable: bool) -> JobConfigState:
     if active:
         return JobConfigState.EXECUTING
     if queued:
@@ -58,7 +67,7 @@ def _state(spec: JobConfigSpec, queued: int, active: int) -> JobConfigState:
         return JobConfigState.READY
     if spec.suspend or all(schedule.disabled for schedule in spec.schedules):
         return JobConfigState.READY_DISABLED
-    return JobConfigState.READY_ENABLED
+    return JobConfigState.READY_ENABLED if is_readable else JobConfigState.UNREADABLE
 
 
 def _references(jobs: list[Job]) -> tuple[JobReference, ...]:

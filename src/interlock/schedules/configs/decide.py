@@ -202,7 +202,8 @@ def _status(
     view: ConfigView, opened: Opened, known: tuple[Outcome, ...], now: datetime
 ) -> JobConfigStatus:
     config, timing = view.config, view.timing
-    status = counted(config.status, config.spec, view.jobs)
+    is_readable = bool(timing.planned) or not timing.unreadable
+    status = counted(config.status, config.spec, view.jobs, is_readable=is_readable)
     if not config.spec.schedules and not status.books.schedule_hash:
         # Never had a schedule: there is nothing to keep books of.
         return replace(status, conditions=conditions_of(config, timing, now))
