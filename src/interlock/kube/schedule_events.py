@@ -115,10 +115,13 @@ def _done(before: ControlledJob, after: ControlledJob) -> Iterator[Told]:
     for each in reversed(done):
         # What failed is told by its condition, which says what.
         if each.type is not ControlledAction.FAILED:
-            yield Told(NORMAL, each.type.value, _action(each))
+            is_lost = each.type is ControlledAction.SKIPPED
+            yield Told(WARNING if is_lost else NORMAL, each.type.value, _action(each))
 
 
 def _action(record: ActionRecord) -> str:
+    if not record.job_name:
+        return record.message
     told = f"job/{record.job_name}"
     if record.type is ControlledAction.JOB_STARTED and record.scheduled_start_time is not None:
         told = f"{told}, for the start at {written_moment(record.scheduled_start_time)}"

@@ -107,6 +107,7 @@ class ControlledJobSpec(Noun):
     timezone: TimezoneSpec = TimezoneSpec()
     events: tuple[EventSpec, ...] = ()
     windows: tuple[WindowSpec, ...] = ()
+    #: What becomes of events when clocks change; windows always follow the one rule.
     on_gap: OnGap = OnGap.RUN_AFTER
     on_repeat: OnRepeat = OnRepeat.FIRST
     #: No Job is made later than this after its window opened. Stops are never late.
@@ -171,6 +172,8 @@ class ControlledAction(StrEnum):
     JOB_STOPPED = "JobStopped"
     #: A Job was replaced, because the template changed.
     JOB_RESTARTED = "JobRestarted"
+    #: A start or a stop did not happen: clocks skip its time, and spec.onGap is Skip.
+    SKIPPED = "Skipped"
     #: Something could not be done.
     FAILED = "Failed"
 

@@ -91,6 +91,8 @@ class SkipReason(StrEnum):
     CALENDAR = "Calendar"
     #: A calendar that the schedule names does not exist.
     CALENDAR_MISSING = "CalendarMissing"
+    #: Clocks skip its time, and the schedule says onGap: Skip.
+    CLOCK_CHANGE = "ClockChange"
     #: It was found later than catchUp.notOlderThan allows.
     TOO_OLD = "TooOld"
     #: catchUp.atMost others were run instead.

@@ -38,6 +38,7 @@ from interlock.resources.timing.cron import read_cron
 from interlock.resources.timing.day_texts import read_weekdays
 from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.timing.plans import Action
+from interlock.resources.timing.ticks import OnGap, OnRepeat
 from interlock.resources.timing.windows import read_time_of_day
 from interlock.resources.timing.zones import find_zone
 from interlock.resources.variables import CONFIG_NAMES
@@ -80,6 +81,8 @@ def check_controlled_job(spec: ControlledJobSpec, identity: str, to: Findings) -
     if _few("spec.windows", spec.windows, MAX_WINDOWS, "windows", to):
         for at, window in enumerate(spec.windows):
             _check_window(f"spec.windows[{at}]", window, to)
+    if spec.windows and not spec.events:
+        _check_only_windows(spec, to)
     if spec.start_by is not None:
         positive("spec.startBy", spec.start_by, to)
     positive("spec.drainLimit", spec.drain_limit, to)
@@ -87,6 +90,16 @@ def check_controlled_job(spec: ControlledJobSpec, identity: str, to: Findings) -
         for at, override in enumerate(spec.overrides):
             _check_override(f"spec.overrides[{at}]", override, to)
     _check_history(spec.history, to)
+
+
+def _check_only_windows(spec: ControlledJobSpec, to: Findings) -> None:
+    """Refuse what would have no effect: windows follow the one rule whenever clocks change."""
+    told = "is for events, and there are only windows, which open"
+    instead = "leave it out, or write a start and a stop as events"
+    if spec.on_gap is not OnGap.RUN_AFTER:
+        to.add("spec.onGap", f"{told} right after a gap: {instead}", spec.on_gap.value)
+    if spec.on_repeat is not OnRepeat.FIRST:
+        to.add("spec.onRepeat", f"{told} the first time: {instead}", spec.on_repeat.value)
 
 
 def _few(path: str, given: tuple[Any, ...], most: int, of: str, to: Findings) -> bool:

@@ -131,6 +131,56 @@ def test_next_tells_exceptions(desk: Desk) -> None:
     ]
 
 
+def test_what_clocks_swallow_is_told_by_next_why_and_timeline(desk: Desk) -> None:
+    events = """\
+  onGap: Skip
+  events:
+    - {action: start, cron: "30 2 * * *"}
+    - {action: stop, cron: "0 9 * * *"}
+"""
+    hours = '  windows: [{from: "09:00", to: "17:30", days: MON-FRI, exclude: [nyse-holidays]}]\n'
+    desk.write(hours, events)
+    desk.type("apply", "-f", str(desk.file))
+    when = ("--from", "2027-03-14", "--to", "2027-03-14")
+
+    why = "clocks skip 02:30, and onGap is Skip"
+    assert desk.type("next", "ctj/pricing-engine", *when).splitlines() == [
+        f"Sun 14 Mar 2027  03:00 EDT  skip  controlledjob/pricing-engine  {why}"
+    ]
+    assert why in desk.type("timeline", "ctj/pricing-engine", *when)
+    desk.world.play_until(datetime(2027, 3, 14, 8, tzinfo=UTC))
+    assert f"Skipped: the start of today 03:00 EDT: {why}" in desk.type("why", "ctj/pricing-engine")
+
+
+@pytest.mark.parametrize(
+    ("more", "day", "why"),
+    [
+        pytest.param("", "2027-03-14", "clocks skip 02:30, and onGap is Skip", id="clocks"),
+        pytest.param(", exclude: [nyse-holidays]", "2027-11-25",
+                     "calendar nyse-holidays: Thanksgiving Day", id="a calendar"),
+    ],
+)  # fmt: skip
+def test_a_stop_that_does_not_happen_is_not_foretold_as_one(
+    desk: Desk, more: str, day: str, why: str
+) -> None:
+    events = f"""\
+  onGap: Skip
+  events:
+    - {{action: start, cron: "0 22 * * *"}}
+    - {{action: stop, cron: "30 2 * * *"{more}}}
+"""
+    hours = '  windows: [{from: "09:00", to: "17:30", days: MON-FRI, exclude: [nyse-holidays]}]\n'
+    desk.write(hours, events)
+    desk.type("apply", "-f", str(desk.file))
+
+    found = desk.json("next", "ctj/pricing-engine", "--from", day, "--to", day)
+    assert [(each["action"], each["reason"]) for each in found] == [
+        ("skip", f"it does not stop: {why}")
+    ]
+    shown = desk.type("timeline", "ctj/pricing-engine", "--from", day, "--to", day)
+    assert f"it does not stop: {why}" in shown
+
+
 def test_next_tells_what_is_suspended_once(desk: Desk) -> None:
     desk.type("suspend", "ctj/pricing-engine")
 

@@ -86,6 +86,8 @@ GOOD: list[Spec] = [
     {"startBy": "1h", "drainLimit": "1ms"},
     {"restartStrategy": {"specChangePolicy": "Recreate"}, "suspend": True},
     {"onGap": "Skip", "onRepeat": "Both"},
+    {"onGap": "Skip", "onRepeat": "Both", "events": [at("17:30", "stop")], **window()},
+    {"onGap": "RunAfter", "onRepeat": "First", **window()},
     override(),
     override(action="Skip", by="ops", reason="holiday party"),
     {"overrides": [OVERRIDE] * 100},
@@ -162,6 +164,10 @@ BAD: list[tuple[str, str, Spec]] = [
 
 #: What only our own door refuses, because no definition can say it.
 BEYOND: list[tuple[str, str, Spec]] = [
+    ("spec.onGap", "is for events, and there are only windows, which open right after a gap", {
+        "onGap": "Skip", **window()}),
+    ("spec.onRepeat", "is for events, and there are only windows, which open the first time", {
+        "onRepeat": "Both", **window()}),
     ("spec.timezone.name", 'did you mean "Europe/London"?', {
         "timezone": {"name": "Europe/london"}}),
     ("spec.timezone.name", "machines differ", {"timezone": {"name": "Local"}}),

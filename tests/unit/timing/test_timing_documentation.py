@@ -79,7 +79,8 @@ def due_on(line: str, zone: str, day: datetime, hours: int, **policy: object) ->
     for due in upcoming([schedule], begin):
         if due.at >= end:
             break
-        found.append(due.at)
+        if due.skipped is None:
+            found.append(due.at)
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -67,9 +67,14 @@ class Schedule:
         is_limited = bool(self.exclude or self.only)
         #: The lines on the days that are open, and on those that are closed.
         self.runs = tuple(replace(rule, among=self._open) if is_limited else rule for rule in rules)
-        self.skips = tuple(replace(rule, among=self._closed) for rule in rules if is_limited)
+        closed = tuple(replace(rule, among=self._closed) for rule in rules if is_limited)
+        #: What gaps swallow is left out too, if it is not run after them.
+        swallowed = (replace(rule, gaps_alone=True) for rule in rules if on_gap is OnGap.SKIP)
+        in_gaps = tuple(swallowed)
+        self.skips = (*closed, *in_gaps)
         self.next_run = _Next(self.runs)
         self.next_skip = _Next(self.skips)
+        self.next_in_gap = _Next(in_gaps)
 
     def _closed(self, month: int) -> int:
         return closed_days(self.exclude, self.only, month)
@@ -77,9 +82,14 @@ class Schedule:
     def _open(self, month: int) -> int:
         return ~closed_days(self.exclude, self.only, month)
 
-    def why_skipped(self, day: date) -> str | None:
-        """The reason why nothing runs on a day; None if something may."""
-        return why_closed(self.exclude, self.only, day)
+    def why_skipped(self, tick: Tick) -> str:
+        """The reason why something is left out: its day is closed, or clocks skip its time."""
+        wall = wall_of(tick.wall)
+        return self.why_closed(wall) or _in_gap(wall)
+
+    def why_closed(self, wall: datetime) -> str | None:
+        """Why nothing runs on the day of a time; None if something may."""
+        return why_closed(self.exclude, self.only, wall.date())
 
 
 class Due(Struct, frozen=True, kw_only=True, order=True):
@@ -90,6 +100,8 @@ class Due(Struct, frozen=True, kw_only=True, order=True):
     wall: datetime
     #: Why it is not to be run; None if it is.
     skipped: str | None = None
+    #: Whether that is because clocks skip its time.
+    in_gap: bool = False
 
 
 def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
@@ -109,7 +121,8 @@ def due_after(schedule: Schedule, moment: datetime) -> Due | None:
     after = seconds_of(moment)
     run, skip = schedule.next_run.after(after), schedule.next_skip.after(after)
     if skip and (run is None or skip.at < run.at):
-        return _due(skip, schedule.why_skipped(wall_of(skip.wall).date()))
+        in_gap = schedule.why_closed(wall_of(skip.wall)) is None
+        return replace(_due(skip, schedule.why_skipped(skip)), in_gap=in_gap)
     return _due(run) if run else None
 
 
@@ -138,6 +151,16 @@ def _upcoming(schedule: Schedule, moment: datetime) -> Iterator[Due]:
 
 def _due(tick: Tick, skipped: str | None = None) -> Due:
     return Due(at=moment_of(tick.at), wall=wall_of(tick.wall), skipped=skipped)
+
+
+#: How it begins to be told that clocks skip a time.
+IN_GAP = "clocks skip "
+
+
+def _in_gap(wall: datetime) -> str:
+    """Why a time is left out that no clock shows."""
+    shown = f"{wall:%H:%M:%S}" if wall.second else f"{wall:%H:%M}"
+    return f"{IN_GAP}{shown}, and onGap is Skip"
 
 
 def seconds_of(moment: datetime) -> int:

@@ -104,9 +104,20 @@ class Plan:
             at = seconds_of(turns[0].at)
 
     def next_skipped(self, moment: datetime) -> Turn | None:
-        """The first start or stop after a moment that calendars keep from happening."""
+        """The first start or stop after a moment that calendars or clocks keep from happening."""
         skipped = self._skipped_after(seconds_of(moment))
         return min(skipped, key=lambda turn: turn.at, default=None)
+
+    def next_in_gap(self, moment: datetime) -> tuple[Turn, ...]:
+        """What does not happen because of the first gap after a moment that swallows anything."""
+        at = seconds_of(moment)
+        found = [
+            _turn(tick, event.action, event.schedule.why_skipped(tick))
+            for event in self._events
+            if (tick := event.schedule.next_in_gap.after(at))
+        ]
+        first = min((turn.at for turn in found), default=None)
+        return tuple(turn for turn in found if turn.at == first)
 
     def _turns_after(self, at: int) -> list[Turn]:
         """What comes next: all that is due at the first moment after `at` at which anything is."""
@@ -128,8 +139,8 @@ class Plan:
             reason = why_closed(window.exclude, window.only, wall_of(tick.wall).date())
             yield _turn(tick, Action.START, reason)
         for event in self._events:
-            if tick_skipped := first_of(event.schedule.skips, at):
-                reason = event.schedule.why_skipped(wall_of(tick_skipped.wall).date())
+            if tick_skipped := event.schedule.next_skip.after(at):
+                reason = event.schedule.why_skipped(tick_skipped)
                 yield _turn(tick_skipped, event.action, reason)
 
     def _period_start(self, stop: Tick | None, since: datetime | None) -> datetime | None:

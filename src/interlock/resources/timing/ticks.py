@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.resources.timing.months import Days
 from interlock.resources.timing.walls import Line, first_at_or_after, last_at_or_before
@@ -55,6 +56,8 @@ class Rule(Struct, frozen=True, kw_only=True):
     on_repeat: OnRepeat = OnRepeat.FIRST
     #: Only these days count; None is all.
     among: Days | None = None
+    #: Only what gaps swallow counts: what `OnGap.SKIP` leaves out.
+    gaps_alone: bool = False
 
     @property
     def is_once(self) -> bool:
@@ -86,6 +89,8 @@ def next_tick(rule: Rule, after: int) -> Tick | None:
     """The first moment after a moment at which a rule is due."""
     line, zone, among, is_once = rule.line, rule.zone, rule.among, rule.is_once
     first = max(after + 1, zone.starts[0])
+    if rule.gaps_alone:
+        return _next_gap(rule, first)
     # The last answer of the search; it answers again for every wall time between these two.
     asked, found = END, -END
     for stretch in range(zone.stretch_at(first), len(zone.starts)):
@@ -106,6 +111,8 @@ def next_tick(rule: Rule, after: int) -> Tick | None:
 def previous_tick(rule: Rule, at: int) -> Tick | None:
     """The last moment at or before a moment at which a rule is due."""
     line, zone, among, is_once = rule.line, rule.zone, rule.among, rule.is_once
+    if rule.gaps_alone:
+        return _previous_gap(rule, at)
     asked, found = -END, END
     for stretch in range(zone.stretch_at(at), -1, -1):
         start, offset = zone.starts[stretch], zone.offsets[stretch]
@@ -119,6 +126,30 @@ def previous_tick(rule: Rule, at: int) -> Tick | None:
         if tick := _tick_after_gap(rule, stretch):
             return tick
     return None
+
+
+def _next_gap(rule: Rule, first: int) -> Tick | None:
+    """The first change at or after a moment that swallows something."""
+    zone = rule.zone
+    for stretch in range(zone.stretch_at(first), len(zone.starts)):
+        if first <= zone.starts[stretch] and (tick := _swallowed(rule, stretch)):
+            return tick
+    return None
+
+
+def _previous_gap(rule: Rule, at: int) -> Tick | None:
+    """The last change at or before a moment that swallowed something."""
+    for stretch in range(rule.zone.stretch_at(at), -1, -1):
+        if tick := _swallowed(rule, stretch):
+            return tick
+    return None
+
+
+def _swallowed(rule: Rule, stretch: int) -> Tick | None:
+    """What would be due right after a change for the times that it skips, and for no other."""
+    tick = _tick_after_gap(replace(rule, on_gap=OnGap.RUN_AFTER, gaps_alone=False), stretch)
+    is_shown = tick is not None and tick.wall >= tick.at + rule.zone.offsets[stretch]
+    return None if is_shown else tick
 
 
 def _tick_after_gap(rule: Rule, stretch: int) -> Tick | None:

@@ -51,6 +51,14 @@ class Zone(Struct, frozen=True, kw_only=True, eq=False):
         stretch = max(self.stretch_at(at), 0)
         return max(at + self.offsets[stretch], self.reached[stretch] - 1)
 
+    def has_gap(self, after: int, until: int) -> bool:
+        """Whether clocks skip anything after a moment, until another."""
+        first, last = self.stretch_at(after) + 1, self.stretch_at(until)
+        return any(
+            self.reached[each] < self.starts[each] + self.offsets[each]
+            for each in range(max(first, 0), last + 1)
+        )
+
     def first_at(self, wall: int) -> int:
         """The first moment at which the wall clock shows that time or a later one.
 

@@ -107,7 +107,8 @@ def _next_due(planned: Planned, after: datetime) -> DueTime | None:
     if planned.missing:
         return DueTime(due.at, SkipReason.CALENDAR_MISSING, planned.missing)
     if due.skipped is not None:
-        return DueTime(due.at, SkipReason.CALENDAR, due.skipped)
+        reason = SkipReason.CLOCK_CHANGE if due.in_gap else SkipReason.CALENDAR
+        return DueTime(due.at, reason, due.skipped)
     return DueTime(due.at)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from hashlib import sha256
 
 from interlock.resources.codec import encode
 from interlock.resources.job_config import JobConfig
 from interlock.resources.schedule import ScheduleSpec
 from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.due import Schedule
+from interlock.resources.timing.due import Schedule, seconds_of
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.ticks import OnGap
 from interlock.resources.timing.zones import find_zone
 from interlock.schedules.calendars import Calendars, FoundCalendar
 from interlock.schedules.configs.due_times import Planned, Timing
@@ -110,3 +112,15 @@ def _read(spec: ScheduleSpec, identity: str, find: Finder) -> Planned:
         not_after=spec.not_after,
         missing=problems[0] if problems else "",
     )
+
+
+def skips_between(config: JobConfig, after: datetime, until: datetime) -> bool:
+    """Whether clocks may have swallowed a due time between two moments; cheap to ask."""
+    begin, end = seconds_of(after), seconds_of(until)
+    try:
+        return any(
+            one.on_gap is OnGap.SKIP and find_zone(one.timezone).has_gap(begin, end)
+            for one in config.spec.schedules
+        )
+    except UnreadableError:
+        return True

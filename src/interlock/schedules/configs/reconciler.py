@@ -19,7 +19,7 @@ from interlock.resources.timing.tzfiles import edition
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.configs.decide import decide_config
-from interlock.schedules.configs.reading import Timings, calendars_of
+from interlock.schedules.configs.reading import Timings, calendars_of, skips_between
 from interlock.schedules.configs.view import ConfigView
 
 
@@ -136,6 +136,7 @@ def rests_until(config: JobConfig, now: datetime) -> bool:
         and (books.accounted_to is None or books.accounted_to <= now)
         and not config.is_going
         and not any(calendars_of(config))
+        and not skips_between(config, now, next_due)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from interlock.resources.schedule import Books, ExpectedJob, scheduled_at
 from interlock.schedules.controlled.choosing import Choice
+from interlock.schedules.controlled.gaps import swallowed
 from interlock.schedules.controlled.situation import Situation
 
 
@@ -15,7 +16,8 @@ def books_after(situation: Situation, choice: Choice) -> Books:
     created = controlled.metadata.creation_timestamp
     since = books.since if is_same else situation.now if books.schedule_hash else created
     turn = situation.standing.last_turn if situation.standing is not None else None
-    moments = (turn, books.accounted_to if is_same else None)
+    told = (each.at for each in swallowed(situation))
+    moments = (turn, books.accounted_to if is_same else None, *told)
     return Books(
         schedule_hash=digest,
         since=since,

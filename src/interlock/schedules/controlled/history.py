@@ -15,6 +15,7 @@ from interlock.resources.controlled_job import (
 from interlock.resources.metadata import ConditionStatus
 from interlock.schedules.controlled.choosing import Choice
 from interlock.schedules.controlled.conditions import Failures
+from interlock.schedules.controlled.gaps import skips_told
 from interlock.schedules.controlled.runs import Fate, Run
 from interlock.schedules.controlled.situation import Situation
 from interlock.schedules.controlled.stops import Stop
@@ -39,6 +40,7 @@ def history_after(
     """
     held = list(situation.controlled.status.action_history)
     for new in (
+        *skips_told(situation),
         *_stopped(situation, stopped, window),
         *_started(situation, choice),
         *_failed(situation, failures),

@@ -21,6 +21,7 @@ _DID = {
     ControlledAction.JOB_STARTED: "lets {job} start",
     ControlledAction.JOB_RESTARTED: "lets {job} start",
     ControlledAction.JOB_STOPPED: "{job} is stopped",
+    ControlledAction.SKIPPED: "skips",
     ControlledAction.FAILED: "failed",
 }
 

@@ -116,8 +116,12 @@ class Timetable:
                 turns, in_vain = self._plan.upcoming(max(at, stop - _SECOND)), 0
 
     def next_skipped(self, after: datetime) -> Turn | None:
-        """The first start or stop after a moment that calendars keep from happening."""
+        """The first start or stop after a moment that calendars or clocks keep from happening."""
         return self._plan.next_skipped(after)
+
+    def next_in_gap(self, after: datetime) -> tuple[Turn, ...]:
+        """What the first gap after a moment swallows that swallows anything: onGap: Skip."""
+        return self._plan.next_in_gap(after)
 
     def window_before(self, moment: datetime) -> Period | None:
         """The newest window that opened before a moment; None if it is not found nearby."""

@@ -12,10 +12,12 @@ from datetime import datetime
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.metadata import Key, Resource
+from interlock.resources.timing.due import IN_GAP
 from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.timing.plans import Action, Turn
+from interlock.resources.timing.ticks import OnGap
 from interlock.schedules.calendars import read_calendar
-from interlock.schedules.controlled.plan import calendars_named, timetable_of
+from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
 from interlock.testing.rehearsal.lines import written
 from interlock.testing.simulation.loop import SimHandle
 
@@ -57,7 +59,7 @@ class SkippedWindows:
         spec = controlled.spec
         for name in calendars_named(spec):
             self._named.setdefault(Key("Calendar", key.namespace, name), {})[key] = None
-        if spec.suspend or spec.overrides or calendars_named(spec):
+        if spec.suspend or spec.overrides or calendars_named(spec) or spec.on_gap is OnGap.SKIP:
             self._wait(key, self._skipped(controlled, now))
 
     def _skipped(self, controlled: ControlledJob, now: datetime) -> Iterator[Turn]:
@@ -77,7 +79,7 @@ class SkippedWindows:
             )
         except UnreadableError:
             return iter(())
-        return (turn for turn in table.upcoming(now) if turn.action is Action.START)
+        return (turn for turn in table.upcoming(now) if _is_told(turn, table))
 
     def _wait(self, key: Key, turns: Iterator[Turn]) -> None:
         # One start at a time: there may be no end of those that happen.
@@ -87,15 +89,33 @@ class SkippedWindows:
 
     def _tell(self, key: Key, turn: Turn, turns: Iterator[Turn]) -> None:
         if turn.skipped is not None and self._get(key) is not None:
-            detail = f"due {written(turn.at)}, {turn.skipped}"
+            what = "due" if turn.action is Action.START else "the stop due"
+            detail = f"{what} {written(turn.at)}, {turn.skipped}"
             self._note(key, "Skipped", _reason(turn.skipped), detail)
         if self._get(key) is not None:
             self._wait(key, turns)
 
 
+def _is_told(turn: Turn, table: Timetable) -> bool:
+    """Whether it is a start; of what clocks swallow, whether it makes a difference."""
+    is_start = turn.action is Action.START
+    if turn.skipped is None or not turn.skipped.startswith(IN_GAP):
+        return is_start
+    return is_start is (table.state_at(turn.at).window is None)
+
+
 def _reason(told: str) -> str:
     """One word for why a window is left out."""
-    for start, reason in (("suspended", "Suspended"), ("on hold", "Hold"), ("skipped", "Override")):
+    for start, reason in _REASONS:
         if told.startswith(start):
             return reason
     return "Calendar"
+
+
+#: How it begins to be told, and the word for it.
+_REASONS = (
+    ("suspended", "Suspended"),
+    ("on hold", "Hold"),
+    ("skipped", "Override"),
+    (IN_GAP, "ClockChange"),
+)

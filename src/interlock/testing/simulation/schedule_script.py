@@ -162,8 +162,9 @@ class _Taste:
             timezone=TimezoneSpec(name=self.zone, offset=random.choice((0, 0, 0, 60))),
             windows=windows,
             events=events,
-            on_gap=self._on_gap,
-            on_repeat=self._on_repeat,
+            # They are for events alone.
+            on_gap=self._on_gap if events else OnGap.RUN_AFTER,
+            on_repeat=self._on_repeat if events else OnRepeat.FIRST,
             start_by=random.choice((None, None, _length(30))),
             restart_strategy=RestartStrategy(spec_change_policy=policy),
             drain_limit=_length(60),
@@ -176,6 +177,8 @@ class _Taste:
             job_template=self._template(100_000.0, "engine", least=100_000.0),
             windows=(WindowSpec(begin="00:00", end="24:00"),),
             events=(),
+            on_gap=OnGap.RUN_AFTER,
+            on_repeat=OnRepeat.FIRST,
             start_by=None,
         )
 

@@ -191,7 +191,11 @@ def _planned(
     for turn in table.upcoming(time.begin - _INSTANT):
         if turn.at >= time.end:
             break
-        if turn.action is Action.STOP:
+        if turn.action is Action.STOP and turn.skipped is not None:
+            if opened is not None:
+                text = f"it does not stop: {turn.skipped}"
+                marks.append(Mark(at=turn.at, sign=Sign.SKIPPED, text=text))
+        elif turn.action is Action.STOP:
             if opened is not None and opened < turn.at:
                 windows.append((opened, turn.at))
             opened = None

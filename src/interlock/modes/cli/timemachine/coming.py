@@ -29,7 +29,7 @@ from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.configs.due_times import Planned, Timing, next_due
-from interlock.schedules.configs.reading import Timings, digest_of
+from interlock.schedules.configs.reading import Timings, digest_of, skips_between
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
 
 RUN, START, STOP, SKIP = "run", "start", "stop", "skip"
@@ -138,6 +138,11 @@ class Definitions:
         for turn in table.upcoming(after):
             if turn.action is Action.STOP:
                 before = table.state_at(turn.at - timedelta(microseconds=1))
+                if turn.skipped is not None:
+                    if before.is_inside:
+                        reason = f"it does not stop: {turn.skipped}"
+                        yield coming_of(controlled, table.zone, turn.at, SKIP, reason)
+                    continue
                 # While a calendar is missing nothing starts: only what runs is stopped.
                 is_idle = bool(missing) and (not controlled.status.active or turn.at != first_stop)
                 if not is_idle and (before.is_inside or not table.has_starts):
@@ -211,6 +216,8 @@ def _written_down(config: JobConfig, after: datetime) -> Coming | None:
         return None
     if len(spec.schedules) != 1 or spec.schedules[0].exclude or spec.schedules[0].only:
         return None  # A closed day before it would be told as a skip.
+    if skips_between(config, after, first):
+        return None
     if digest_of(config) != status.books.schedule_hash:
         return None
     lines = ", ".join(spec.schedules[0].cron)
