@@ -99,7 +99,10 @@ class Writes:
         def change(old: Resource) -> _Draft:
             patched = apply(to_builtins(old))
             resource, warnings = read_resource(
-                patched, target.kind.name, field_validation=options.field_validation
+                patched,
+                target.kind.name,
+                field_validation=options.field_validation,
+                stored=old,
             )
             return _Draft(_placed(resource, target), tuple(warnings))
 

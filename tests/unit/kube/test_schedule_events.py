@@ -138,6 +138,10 @@ def record(kind: ControlledAction, seconds: int = 0, message: str = "") -> Actio
 
 STARTED = record(ControlledAction.JOB_STARTED)
 STOPPED = record(ControlledAction.JOB_STOPPED, 1, "its window closed")
+SWALLOWED = replace(
+    record(ControlledAction.SKIPPED, 0, "the start of 2026-03-08T07:00:00Z: clocks skip 02:30"),
+    job_name="",
+)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +161,12 @@ STOPPED = record(ControlledAction.JOB_STOPPED, 1, "its window closed")
                 ("Normal", "JobStopped", "job/engine-1-0: its window closed"),
             ],
             id="the oldest first",
+        ),
+        pytest.param(
+            controlled(),
+            controlled(action_history=(SWALLOWED,)),
+            [("Warning", "Skipped", "the start of 2026-03-08T07:00:00Z")],
+            id="swallowed by a change of clocks",
         ),
         pytest.param(
             controlled(action_history=(STARTED,)),

@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.modes.cli.main import main
 from interlock.modes.cli.timemachine.hands import CommandHands
+from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.manifests import read_manifests
+from interlock.resources.metadata import Key
+from interlock.resources.timing.ticks import OnGap
 from interlock.testing.rehearsal.front import Front
 from interlock.testing.rehearsal.world import World
+from interlock.testing.simulation.loop import run_now
 
 #: The day before Thanksgiving, two in the afternoon in New York.
 NOW = datetime(2026, 11, 25, 19, 0, tzinfo=UTC)
@@ -341,6 +346,22 @@ def test_next_refuses_what_makes_no_sense(desk: Desk, words: list[str], told: st
 
 def test_next_of_what_is_not_there_says_so(desk: Desk) -> None:
     assert "did you mean `pricing-engine`?" in desk.type("next", "ctj/pricing-engin", code=4)
+
+
+def test_one_that_older_rules_took_can_still_be_suspended_and_not_made_worse(desk: Desk) -> None:
+    """It has windows alone, and an onGap, which has no effect on them."""
+    key = Key("ControlledJob", "default", "pricing-engine")
+    stored = run_now(desk.world.store.get(key))
+    assert isinstance(stored, ControlledJob)
+    spec = replace(stored.spec, on_gap=OnGap.SKIP)
+    run_now(desk.world.store.update(replace(stored, spec=spec)))
+
+    assert "suspended" in desk.type("suspend", "ctj/pricing-engine")
+    desk.type("skip", "pricing-engine", "friday")
+    desk.write("  windows", "  onGap: Skip\n  onRepeat: Both\n  windows")
+    told = desk.type("apply", "-f", str(desk.file), code=2)
+    assert "onRepeat" in told
+    assert "there are only windows, which open the first time" in told
 
 
 # plan
