@@ -8,7 +8,7 @@ from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.testing.simulation.faults import CALM, FaultRates
-from interlock.testing.simulation.schedule_world import ScheduleWorld
+from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from interlock.testing.simulation.script import (
     POKES,
     Act,
@@ -134,6 +134,10 @@ def test_a_task_that_was_stopped_before_it_was_launched_takes_no_other_with_it(s
     script = (Step(10.0, CreateJob(name="job-0", spec=spec)), Step(300.0, KillJob("job-0")))
 
     assert str(World(seed, script, FaultRates(lost_before=0.6)).run().broken) == "None"
+
+
+def test_two_leaders_whose_clocks_differ_do_not_write_against_each_other() -> None:
+    assert str(RivalScheduleWorld(9004).run().broken) == "None"
 
 
 def test_a_clock_behind_the_stores_forgets_nothing_that_a_person_stopped() -> None:

@@ -670,6 +670,31 @@ def test_a_clock_that_jumps_ahead_and_back_over_the_stop_goes_on_with_the_window
     assert running.live == [name("09:00", 1)]
 
 
+@pytest.mark.parametrize(
+    ("hold", "before", "turn"),
+    [
+        pytest.param((), "08:30", "09:00", id="a start"),
+        pytest.param((), "12:00", "17:00", id="a stop"),
+        pytest.param(("13:00", "14:00"), "12:00", "13:00", id="a hold begins"),
+        pytest.param(("13:00", "14:00"), "13:30", "14:00", id="a hold ends"),
+        pytest.param((), "17:00", "17:15", id="a Job is overdue"),
+    ],
+)
+def test_two_leaders_whose_clocks_differ_do_not_take_back_what_the_other_told(
+    hold: tuple[str, ...], before: str, turn: str
+) -> None:
+    overrides = (an_override("Hold", *(f"{MON} {edge}" for edge in hold)),) if hold else ()
+    desk = ControlledDesk(a_controlled(overrides=overrides), at=at("08:00"))
+    desk.stubborn |= {name("09:00", number) for number in range(3)}
+    desk.run_through(at(before))
+    desk.run_through(at(turn))
+    told, live = desk.controlled.status, desk.live
+    desk.settle_at(at(turn) - timedelta(seconds=30))
+
+    assert desk.controlled.status == told
+    assert desk.live == live
+
+
 def test_a_clock_that_is_behind_the_stores_does_not_forget_what_a_person_stopped() -> None:
     """Around the clock it began when it was made, which is to come by the clock of this one."""
     desk = ControlledDesk(a_controlled(a_window("00:00-24:00")), at=at("12:00"))

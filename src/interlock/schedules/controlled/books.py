@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
+
 from interlock.resources.schedule import Books, ExpectedJob, scheduled_at
 from interlock.schedules.controlled.choosing import Choice
+from interlock.schedules.controlled.draining import gone_by, overdue
 from interlock.schedules.controlled.gaps import swallowed
 from interlock.schedules.controlled.situation import Situation
 
@@ -16,14 +20,24 @@ def books_after(situation: Situation, choice: Choice) -> Books:
     created = controlled.metadata.creation_timestamp
     since = books.since if is_same else situation.now if books.schedule_hash else created
     turn = situation.standing.last_turn if situation.standing is not None else None
-    told = (each.at for each in swallowed(situation))
-    moments = (turn, books.accounted_to if is_same else None, *told)
+    moments = (turn, books.accounted_to if is_same else None, *_told(situation))
     return Books(
         schedule_hash=digest,
         since=since,
         accounted_to=max((moment for moment in moments if moment is not None), default=None),
         expected=tuple(_expected(situation, choice)),
     )
+
+
+def _told(situation: Situation) -> Iterator[datetime]:
+    """Moments that have come and that are told of, beside the starts and stops of the plan."""
+    yield from (each.at for each in swallowed(situation))
+    for one in situation.controlled.spec.overrides:
+        yield from (edge for edge in (one.begin, one.until) if edge <= situation.now)
+    for run in overdue(situation):
+        by = gone_by(run, situation)
+        assert by is not None
+        yield by
 
 
 def _expected(situation: Situation, choice: Choice) -> list[ExpectedJob]:

@@ -34,7 +34,7 @@ from interlock.schedules.controlled.history import CLEARED_AT_ONCE, surplus
 from interlock.schedules.controlled.making import job_name, make_job, needing_books
 from interlock.schedules.controlled.news import news_of
 from interlock.schedules.controlled.runs import Run
-from interlock.schedules.controlled.situation import Situation, read_situation
+from interlock.schedules.controlled.situation import Situation, moment_of_look, read_situation
 from interlock.schedules.controlled.status import status_after
 from interlock.schedules.controlled.stops import (
     Stop,
@@ -80,6 +80,7 @@ def decide_controlled(view: ControlledView, now: datetime) -> Decision:
     Stops come before anything that can fail, and what failed at the last look comes after what
     did not: neither a bad template nor one Job that cannot be written keeps another from stopping.
     """
+    now = moment_of_look(view, now)
     situation = read_situation(view, now)
     choice = choose(situation)
     told = stops(situation, choice)

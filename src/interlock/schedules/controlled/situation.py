@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import compress
 
 from msgspec import Struct
@@ -92,6 +92,22 @@ class Situation(Struct, frozen=True, kw_only=True):
         if record is None or record.job is None or self.view.heard_to >= record.job_version:
             return False
         return record.job.uid not in self.known
+
+
+#: Clocks of two who both believe they lead may differ by so much, and they still agree.
+_APART = timedelta(minutes=1)
+
+
+def moment_of_look(view: ControlledView, now: datetime) -> datetime:
+    """The moment that a look is about: not earlier than what was accounted for already.
+
+    Of two who both believe they lead, the one whose clock is behind would take back what the
+    other wrote, and so on for as long as they disagree. A clock that was set back further than
+    that is another matter: then time is what it says.
+    """
+    books = view.controlled.status.books
+    told = books.accounted_to if books.schedule_hash == view.schedule_hash else None
+    return told if told is not None and now < told <= now + _APART else now
 
 
 def read_situation(view: ControlledView, now: datetime) -> Situation:
