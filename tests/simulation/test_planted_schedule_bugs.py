@@ -16,6 +16,7 @@ import interlock.schedules.configs.books as config_books
 import interlock.schedules.configs.catch_up as catch_up
 import interlock.schedules.configs.decide as config_decide
 import interlock.schedules.controlled.decide as controlled_decide
+import interlock.schedules.controlled.draining as draining
 import interlock.schedules.controlled.making as making
 import interlock.schedules.controlled.overrides as overrides
 import interlock.schedules.controlled.plan as plan
@@ -32,7 +33,7 @@ from interlock.schedules.configs.due_times import next_run
 from interlock.schedules.configs.skips import SkipBook
 from interlock.schedules.configs.view import ConfigView
 from interlock.schedules.controlled.choosing import Choice
-from interlock.schedules.controlled.runs import Fate
+from interlock.schedules.controlled.runs import Fate, Run
 from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from interlock.testing.simulation.world import World
 
@@ -212,10 +213,19 @@ def what_runs_is_cleared_away(patch: Patch) -> None:
 
 
 def one_config_cannot_be_counted(patch: Patch) -> None:
-    def counted(*_: object) -> JobConfigStatus:
+    def counted(*_: object, **__: object) -> JobConfigStatus:
         raise ValueError("planted")
 
     patch.setattr(config_decide, "counted", counted)
+
+
+def a_late_stop_is_taken_for_one_that_does_not_come(patch: Patch) -> None:
+    """The time that a Job has to go is counted from when it should have been told."""
+
+    def told_since(run: Run, found: situation.Situation) -> datetime:
+        return run.job.spec.kill_at or found.now
+
+    patch.setattr(draining, "_told_since", told_since)
 
 
 #: What is planted, where, and who notices.
@@ -241,6 +251,7 @@ BUGS: tuple[tuple[Plant, type[World], str], ...] = (
     (a_hold_holds_nothing, ScheduleWorld, "WindowsKept"),
     (a_window_is_not_skipped, ScheduleWorld, "WindowsKept"),
     (an_extension_extends_nothing, ScheduleWorld, "WindowsKept"),
+    (a_late_stop_is_taken_for_one_that_does_not_come, ScheduleWorld, "AlarmsAreTrue"),
     (what_runs_is_cleared_away, ScheduleWorld, "NeverLostButBySchedule"),
     (one_config_cannot_be_counted, ScheduleWorld, "SchedulesSettle"),
 )

@@ -6,7 +6,7 @@ without anything of the room that decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from interlock.resources.controlled_job import (
+    ControlledAction,
     ControlledJob,
     ControlledJobSpec,
     OverrideAction,
@@ -27,7 +28,7 @@ from interlock.resources.job_config import (
     Skip,
     SkipReason,
 )
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Condition, ConditionStatus, Resource
 from interlock.resources.schedule import (
     SCHEDULED_AT_ANNOTATION,
     STOPPED_BECAUSE_ANNOTATION,
@@ -570,6 +571,42 @@ class NeverLostButBySchedule(NeverLost):
         return before.status.admission.admitted_at is None
 
 
+class AlarmsAreTrue(Promise):
+    """That a Job does not go is told no sooner than it had its time, from when it was told."""
+
+    def scheduled(self, change: Change) -> None:
+        """Hold an alarm that is new against the Jobs that it names."""
+        before, after = change.before, change.event.resource
+        alarm = _overdue(after)
+        if alarm is None or _overdue(before) is not None or not isinstance(after, ControlledJob):
+            return
+        owner, limit = after.metadata.uid, after.spec.drain_limit
+        jobs = [job for job in self.truth.by_uid.values() if owner_of(job) == owner]
+        named = [job for job in jobs if f"job/{job.metadata.name} " in f"{alarm.message} "]
+        if not any(since + limit <= alarm.last_transition_time for since in _told(after, named)):
+            name = after.metadata.name
+            raise self.broken(f"{name} tells too soon that {alarm.message}", name)
+
+
+def _overdue(resource: Resource | None) -> Condition | None:
+    """The alarm that a Job does not go, if it is on."""
+    conditions = resource.status.conditions if isinstance(resource, ControlledJob) else ()
+    found = (each for each in conditions if each.type == "DrainOverdue")
+    return next((each for each in found if each.status is ConditionStatus.TRUE), None)
+
+
+def _told(controlled: ControlledJob, jobs: Iterable[Job]) -> Iterator[datetime]:
+    """When Jobs were told to go: by who runs them, or by their schedule."""
+    names = set()
+    for job in jobs:
+        names.add(job.metadata.name)
+        if job.status.execution.stopping_at is not None:
+            yield job.status.execution.stopping_at
+    for action in controlled.status.action_history:
+        if action.type is ControlledAction.JOB_STOPPED and action.job_name in names:
+            yield action.timestamp
+
+
 class SchedulesSettle(Promise):
     """Once trouble is over no schedule is in trouble, and none that is suspended runs anything."""
 
@@ -597,5 +634,6 @@ SCHEDULE_PROMISES: tuple[type[Promise], ...] = (
     EveryDueTimeAccounted,
     MissedByTheRule,
     WindowsKept,
+    AlarmsAreTrue,
     SchedulesSettle,
 )
