@@ -91,7 +91,8 @@ def turns_of(source: str, start: datetime, end: datetime) -> dict[Action, list[d
     for turn in timetable_of(controlled, {}).upcoming(start - timedelta(seconds=1)):
         if turn.at >= end:
             break
-        found[turn.action].append(turn.at)
+        if turn.skipped is None:
+            found[turn.action].append(turn.at)
     return found
 
 

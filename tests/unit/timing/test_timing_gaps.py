@@ -76,7 +76,7 @@ def test_it_is_found_looking_back_too() -> None:
 def test_a_line_that_no_gap_touches_has_nothing_to_tell(zone: str) -> None:
     schedule = Schedule([read_cron("0 9 * * *", "x")], find_zone(zone), on_gap=OnGap.SKIP)
 
-    assert schedule.next_skip.after(int(BEGIN.timestamp())) is None
+    assert schedule.next_skip(int(BEGIN.timestamp())) is None
     found = due_after(schedule, BEGIN)
     assert found is not None
     assert found.skipped is None

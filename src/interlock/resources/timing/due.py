@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from interlock.resources.timing.calendars import Calendar, closed_days, why_closed
 from interlock.resources.timing.ticks import OnGap, OnRepeat, Rule, Tick, first_of, last_of
 from interlock.resources.timing.walls import Line
-from interlock.resources.timing.zones import Zone
+from interlock.resources.timing.zones import END, Zone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  (what a wall shows has no zone)
@@ -73,8 +73,25 @@ class Schedule:
         in_gaps = tuple(swallowed)
         self.skips = (*closed, *in_gaps)
         self.next_run = _Next(self.runs)
-        self.next_skip = _Next(self.skips)
-        self.next_in_gap = _Next(in_gaps)
+        self._next_closed = _Next(closed)
+        self._next_in_gap = _Next(in_gaps)
+        self._has_gaps = bool(in_gaps)
+
+    def next_skip(self, after: int, before: int = END) -> Tick | None:
+        """The first that is left out after a moment, if that is before another."""
+        ticks = (self._next_closed.after(after), self.next_in_gap(after, before))
+        return min((tick for tick in ticks if tick and tick.at < before), default=None)
+
+    def next_in_gap(self, after: int, before: int = END) -> Tick | None:
+        """The first after a moment that a gap swallows, if that is before another.
+
+        Most lines are in the way of no gap, and that is found out only at the end of time: gaps
+        are looked for before lines are.
+        """
+        if not self._has_gaps or not self.zone.has_gap(after, before - 1):
+            return None
+        tick = self._next_in_gap.after(after)
+        return tick if tick and tick.at < before else None
 
     def _closed(self, month: int) -> int:
         return closed_days(self.exclude, self.only, month)
@@ -119,8 +136,9 @@ def previous_at_or_before(schedule: Schedule, moment: datetime) -> datetime | No
 def due_after(schedule: Schedule, moment: datetime) -> Due | None:
     """The first due time after `moment`, whether it is to run or to be skipped."""
     after = seconds_of(moment)
-    run, skip = schedule.next_run.after(after), schedule.next_skip.after(after)
-    if skip and (run is None or skip.at < run.at):
+    run = schedule.next_run.after(after)
+    skip = schedule.next_skip(after, run.at if run else END)
+    if skip:
         in_gap = schedule.why_closed(wall_of(skip.wall)) is None
         return replace(_due(skip, schedule.why_skipped(skip)), in_gap=in_gap)
     return _due(run) if run else None

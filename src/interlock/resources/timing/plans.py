@@ -18,7 +18,7 @@ from interlock.resources.timing.calendars import why_closed
 from interlock.resources.timing.due import Schedule, moment_of, seconds_of, wall_of
 from interlock.resources.timing.ticks import Rule, Tick, first_of, last_of
 from interlock.resources.timing.windows import Hours, Window
-from interlock.resources.timing.zones import Zone
+from interlock.resources.timing.zones import END, Zone
 
 
 class Action(StrEnum):
@@ -108,13 +108,16 @@ class Plan:
         skipped = self._skipped_after(seconds_of(moment))
         return min(skipped, key=lambda turn: turn.at, default=None)
 
-    def next_in_gap(self, moment: datetime) -> tuple[Turn, ...]:
-        """What does not happen because of the first gap after a moment that swallows anything."""
-        at = seconds_of(moment)
+    def next_in_gap(self, moment: datetime, until: datetime | None = None) -> tuple[Turn, ...]:
+        """What does not happen because of the first gap after a moment that swallows anything.
+
+        One that comes later than `until` is not looked for.
+        """
+        at, end = seconds_of(moment), END if until is None else seconds_of(until) + 1
         found = [
             _turn(tick, event.action, event.schedule.why_skipped(tick))
             for event in self._events
-            if (tick := event.schedule.next_in_gap.after(at))
+            if (tick := event.schedule.next_in_gap(at, end))
         ]
         first = min((turn.at for turn in found), default=None)
         return tuple(turn for turn in found if turn.at == first)
@@ -139,7 +142,7 @@ class Plan:
             reason = why_closed(window.exclude, window.only, wall_of(tick.wall).date())
             yield _turn(tick, Action.START, reason)
         for event in self._events:
-            if tick_skipped := event.schedule.next_skip.after(at):
+            if tick_skipped := event.schedule.next_skip(at):
                 reason = event.schedule.why_skipped(tick_skipped)
                 yield _turn(tick_skipped, event.action, reason)
 

@@ -209,8 +209,9 @@ def _wake_at(situation: Situation) -> datetime | None:
     moments = [by for run in situation.runs if (by := gone_by(run, situation)) is not None]
     if situation.standing is not None and situation.standing.next_turn is not None:
         moments.append(situation.standing.next_turn)
-    if situation.view.timetable is not None:
-        moments += (turn.at for turn in situation.view.timetable.next_in_gap(now))
+    if situation.view.timetable is not None and situation.standing is not None:
+        until = situation.standing.next_turn
+        moments += (turn.at for turn in situation.view.timetable.next_in_gap(now, until))
     for one in situation.controlled.spec.overrides if situation.standing is None else ():
         moments += (one.begin, one.until)
     if situation.is_blind:

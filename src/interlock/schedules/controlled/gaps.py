@@ -24,10 +24,8 @@ def swallowed(situation: Situation) -> tuple[Turn, ...]:
         return ()
     since = max((m for m in (books.since, books.accounted_to) if m is not None), default=None)
     found: list[Turn] = []
-    while since is not None and (turns := timetable.next_in_gap(since)):
+    while since is not None and (turns := timetable.next_in_gap(since, situation.now)):
         since = turns[0].at
-        if since > situation.now:
-            break
         is_open = timetable.state_at(since).window is not None
         found += (turn for turn in turns if is_open is (turn.action is Action.STOP))
     return tuple(found[-_TOLD:])

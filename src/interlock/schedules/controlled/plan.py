@@ -119,9 +119,9 @@ class Timetable:
         """The first start or stop after a moment that calendars or clocks keep from happening."""
         return self._plan.next_skipped(after)
 
-    def next_in_gap(self, after: datetime) -> tuple[Turn, ...]:
-        """What the first gap after a moment swallows that swallows anything: onGap: Skip."""
-        return self._plan.next_in_gap(after)
+    def next_in_gap(self, after: datetime, until: datetime | None = None) -> tuple[Turn, ...]:
+        """What the first gap after a moment, until another, swallows: onGap: Skip."""
+        return self._plan.next_in_gap(after, until)
 
     def window_before(self, moment: datetime) -> Period | None:
         """The newest window that opened before a moment; None if it is not found nearby."""
