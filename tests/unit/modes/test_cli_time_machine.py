@@ -415,6 +415,13 @@ def test_plan_speaks_of_today_only_as_far_as_it_is_to_come(
     assert all(each["at"] >= now[:19] for each in found)
 
 
+def test_plan_tells_of_a_start_that_is_gone_though_it_was_left_out(desk: Desk) -> None:
+    desk.write("days: MON-FRI", "days: MON-WED")
+
+    told = desk.type("plan", "-f", str(desk.file), code=1)
+    assert "has no start at 09:00 EST any more, which was left out" in told
+
+
 def test_plan_tells_no_exception_that_is_over(desk: Desk) -> None:
     desk.type("hold", "pricing-engine", "--for", "10m")
     desk.wait(hours=1)

@@ -185,6 +185,12 @@ def _windows_told(was: tuple[Coming, ...], will: tuple[Coming, ...], now: dateti
         for one in will
         if one.action == SKIP and (one.at, one.reason) not in known
     ]
+    due = {one.at for one in will}
+    parts += [
+        f"has no start at {told_time(one.at, one.zone)} any more, which was left out"
+        for one in was
+        if one.action == SKIP and one.at not in due
+    ]
     return "; ".join(parts) or "changes"
 
 
