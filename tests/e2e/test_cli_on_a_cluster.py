@@ -353,10 +353,10 @@ def pod_log(interlock: Program) -> str:
 
 def test_logs_are_those_of_the_pod(interlock: Program, pod_log: str) -> None:
     assert interlock("logs", "x") == pod_log
-    assert interlock("logs", "x", "--task", "0", "--attempt", "0", "-c", "main") == pod_log
+    assert interlock("logs", "x", "--task", "0", "--attempt", "1", "-c", "main") == pod_log
     interlock("logs", "x", "-c", "none", code=2)
-    interlock("logs", "x", "--attempt", "1", code=4)
-    assert "has no attempt 1" in interlock.errors
+    interlock("logs", "x", "--attempt", "2", code=4)
+    assert "had no attempt 2" in interlock.errors
     interlock("logs", "x", "--task", "5", code=4)
     assert "has no task 5" in interlock.errors
 

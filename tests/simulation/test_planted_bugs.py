@@ -424,6 +424,11 @@ def every_attempt_is_kept(patch: Patch) -> None:
     patch.setattr(folding, "KEPT_ENDED", 10_000)
 
 
+def only_the_newest_ends_are_kept(patch: Patch) -> None:
+    patch.setattr(folding, "KEPT_ENDED", 1)
+    patch.setattr(folding, "newest", lambda _, execution, most: execution.ended[-most:])
+
+
 def the_machine_forgets_what_it_forgot(patch: Patch) -> None:
     # Told at once: a plane that is late by a second is rare.
     patch.setattr(forgetting, "LATER_S", 0.0)
@@ -588,6 +593,7 @@ BUGS: list[tuple[Plant, type[World], str]] = [
     (every_exit_is_a_success, World, "TrueEnds"),
     (done_tasks_are_tried_again, World, "RecordedFirst"),
     (every_attempt_is_kept, World, "StatusBounded"),
+    (only_the_newest_ends_are_kept, World, "StatusBounded"),
     (the_machine_forgets_what_it_forgot, RivalWorld, "RecordedFirst"),
     (a_start_that_hangs_holds_up_the_keeper, World, "Settles"),
     (unheard_of_is_taken_for_gone, RivalWorld, "StopsForCause"),

@@ -150,7 +150,7 @@ def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
     observed = recorded
     if folded.news or folded.over:
         observed = with_ends(job, recorded, folded.active, folded.over, now)
-    execution = _settle(job, observed, folded.over, released, now)
+    execution = _settle(job, observed, released, now)
     if execution.result is not None:
         return _end(view, job, execution, folded.over)
     halted = halt(job, execution, now)
@@ -201,11 +201,7 @@ def _release(job: Job, folded: Folded, now: datetime) -> tuple[Folded, str | Non
 
 
 def _settle(
-    job: Job,
-    execution: ExecutionStatus,
-    over: tuple[EndedTask, ...],
-    released: str | None,
-    now: datetime,
+    job: Job, execution: ExecutionStatus, released: str | None, now: datetime
 ) -> ExecutionStatus:
     """End the Job, or have it stop, once its outcome is settled. The first reason stays."""
     if released is not None:
@@ -214,7 +210,7 @@ def _settle(
         if execution.active:
             return execution
         return ended(execution, outcome_of(job, execution), now)
-    settled = settled_by(job, execution, over, now)
+    settled = settled_by(job, execution, now)
     if settled is None:
         return execution
     return (stopping if execution.active else ended)(execution, settled, now)

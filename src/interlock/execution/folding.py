@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from interlock.execution.retrying import counts_as_failed, delay_before, may_retry
+from interlock.execution.retrying import delay_before, may_retry
 from interlock.execution.view import JobReports
+from interlock.resources.ends import counts_as_failed, newest
 from interlock.resources.job import Job
 from interlock.resources.tasks import (
     KEPT_ENDED,
@@ -178,6 +179,8 @@ def with_ends(
     """The status after attempts ended: done, out of attempts, or waiting for the next one."""
     if not over:
         return replace(execution, active=active)
+    # Those that ended between two looks come in the order of their numbers, not of their ends.
+    over = tuple(sorted(over, key=lambda end: end.ended_at))
     succeeded = [end.index for end in over if end.result is TaskResult.SUCCEEDED]
     failed: list[int] = []
     waits: list[RetryWait] = []
@@ -188,14 +191,17 @@ def with_ends(
             failed.append(end.index)
         elif execution.stopping_for is None:
             waits.append(_wait_after(job, end, now))
-    return replace(
+    made = replace(
         execution,
         active=active,
         succeeded=execution.succeeded.union(succeeded) if succeeded else execution.succeeded,
         failed=execution.failed.union(failed) if failed else execution.failed,
         retrying=execution.retrying + tuple(waits),
-        ended=(execution.ended + over)[-KEPT_ENDED:],
+        ended=execution.ended + over,
     )
+    if len(made.ended) <= KEPT_ENDED:
+        return made
+    return replace(made, ended=newest(job.spec, made, KEPT_ENDED))
 
 
 def _wait_after(job: Job, end: EndedTask, now: datetime) -> RetryWait:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from hashlib import blake2b
 
+from interlock.resources.ends import counts_as_failed
 from interlock.resources.job import Backoff, Retries
-from interlock.resources.tasks import EndedTask, StopCause, TaskResult
+from interlock.resources.tasks import EndedTask, TaskResult
 
 #: No delay is longer than this; without a limit, doubling soon leaves the calendar.
 LONGEST_DELAY = timedelta(days=365)
-
-#: An attempt that was stopped for one of these is a failed attempt like any other.
-_COUNTS_AS_FAILED = frozenset({None, StopCause.PENDING_TIMEOUT, StopCause.TASK_TIMEOUT})
 
 
 def may_retry(retries: Retries, ended: EndedTask) -> bool:
@@ -29,13 +27,6 @@ def may_retry(retries: Retries, ended: EndedTask) -> bool:
     if code in retries.fail_exit_codes:
         return False
     return not retries.retry_exit_codes or code in retries.retry_exit_codes
-
-
-def counts_as_failed(ended: EndedTask) -> bool:
-    """Whether the attempt is a failure of the task, and not the end of the whole Job."""
-    if ended.result is TaskResult.KILLED:
-        return ended.stop_cause in _COUNTS_AS_FAILED
-    return ended.result in (TaskResult.FAILED, TaskResult.NOT_STARTED)
 
 
 def own_exit_code(ended: EndedTask) -> int | None:

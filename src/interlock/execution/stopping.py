@@ -9,10 +9,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from interlock.execution.wording import failure_of
+from interlock.resources.ends import culprit
 from interlock.resources.job import Completion, Job, JobSpec
 from interlock.resources.schedule import why_told_to_stop
 from interlock.resources.tasks import (
-    EndedTask,
     ExecutionReason,
     ExecutionStatus,
     JobResult,
@@ -48,9 +48,7 @@ class Settled(NamedTuple):
     message: str = ""
 
 
-def settled_by(
-    job: Job, execution: ExecutionStatus, over: tuple[EndedTask, ...], now: datetime
-) -> Settled | None:
+def settled_by(job: Job, execution: ExecutionStatus, now: datetime) -> Settled | None:
     """What settles the Job, if anything does now.
 
     The completion rule comes first: a Job that has done its work is not killed, and not late.
@@ -58,7 +56,8 @@ def settled_by(
     if is_complete(job.spec, execution):
         return Settled(ExecutionReason.COMPLETED)
     if has_failed(job.spec, execution):
-        return Settled(ExecutionReason.TASK_FAILED, failure_of(over))
+        told = failure_of(culprit(job.spec, execution), len(execution.active))
+        return Settled(ExecutionReason.TASK_FAILED, told)
     return told_to_stop(job, execution, now)
 
 

@@ -62,12 +62,12 @@ def why(ended: EndedTask) -> str:
     return _STOPPED[ended.stop_cause] if ended.stop_cause is not None else ""
 
 
-def failure_of(over: Sequence[EndedTask]) -> str:
-    """How the attempt ended that made a Job fail: the last one that did not succeed."""
-    for ended in reversed(over):
-        if ended.result is not TaskResult.SUCCEEDED:
-            return end_of(ended)
-    return "a task is out of attempts"
+def failure_of(ended: EndedTask | None, others: int) -> str:
+    """How the attempt ended that made a Job fail, and how many are stopped because of that."""
+    told = "a task is out of attempts" if ended is None else end_of(ended)
+    if not others:
+        return told
+    return f"{told}; {others} {'other was' if others == 1 else 'others were'} told to stop"
 
 
 def ends(over: Sequence[EndedTask]) -> str:

@@ -18,7 +18,10 @@ _PATHS: dict[str, dict[str, tuple[str, str]]] = {
         "Locks": (".spec.locks[0].key", "The first lock the Job needs."),
         "Started": (".status.execution.startedAt", ""),
         "Ended": (".status.execution.endedAt", ""),
-        "Exit": (".status.execution.ended[-1:].exitCode", ""),
+        "Exit": (
+            ".status.execution.ended[-1:].exitCode",
+            "Exit code of the newest attempt that is over.",
+        ),
         "Title": (".spec.title", ""),
     },
     "JobConfig": {

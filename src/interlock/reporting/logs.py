@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from interlock.api.answers import RefusedError, bad_request
 from interlock.api.requests import Request, Send
+from interlock.reporting.words import plural
 from interlock.resources.job import Job
 
 _HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
@@ -79,7 +80,7 @@ async def serve_log(logs: Logs, job: Job, request: Request, send: Send) -> None:
         raise RefusedError(404, _no_log(job, asked.task))
     if (newest is None or attempt > newest) and not _is_active(job, asked.task, attempt):
         raise RefusedError(
-            404, f"task {asked.task} of job/{job.metadata.name} has no attempt {attempt}"
+            404, f"task {asked.task} of job/{job.metadata.name} had {_attempts(newest)} so far"
         )
     parts = logs.read(
         uid, asked.task, attempt, since=asked.since, tail=asked.tail, follow=asked.follow
@@ -124,6 +125,10 @@ def _no_log(job: Job, task: int) -> str:
     if total and task >= total:
         return f"job/{name} has no task {task}: its tasks are 0 to {total - 1}"
     return f"task {task} of job/{name} has not written anything: it is {job.status.phase.value}"
+
+
+def _attempts(newest: int | None) -> str:
+    return plural(0 if newest is None else newest + 1, "attempt")
 
 
 def _number(query: Mapping[str, str], name: str) -> int | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from interlock.resources.codec import encode
+from interlock.resources.ends import telling_end
 from interlock.resources.job import CREATOR_ANNOTATION, Job
 from interlock.resources.transitions import ended_at
 
@@ -49,6 +50,7 @@ def summary_of(job: Job) -> JobSummary:
     """The Job in short."""
     meta, spec, execution = job.metadata, job.spec, job.status.execution
     admission = job.status.admission
+    end = telling_end(job)
     return JobSummary(
         id=meta.uid,
         name=meta.name,
@@ -72,7 +74,7 @@ def summary_of(job: Job) -> JobSummary:
         waits=tuple(f"{w.reason.value} {w.key}".rstrip() for w in admission.waits),
         started_at=execution.started_at,
         ended_at=ended_at(job),
-        exit_code=execution.ended[-1].exit_code if execution.ended else None,
+        exit_code=end.exit_code if end is not None else None,
         message=execution.message or admission.message,
     )
 

@@ -10,10 +10,11 @@ from msgspec import Struct
 from interlock.control.backoff import LONGEST_S
 from interlock.reporting.words import clock_time, length, plural, since
 from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
+from interlock.resources.ends import culprit, was_not_needed
 from interlock.resources.job import Job, JobPhase, LockRequest, Order, Trouble
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.schedule import SUSPENDED_BY_ANNOTATION
-from interlock.resources.tasks import StopCause, TaskState, TaskStatus
+from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
 
 
@@ -134,7 +135,7 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bo
         JobPhase.RUNNING: f"{name} is running ({ran}): {done}",
         JobPhase.RETRYING: f"{name} is starting another attempt: {done}",
         JobPhase.RETRY_BACKOFF: f"{name} waits to try again: {done}",
-        JobPhase.TERMINATING: f"{name} is decided, and its remaining tasks are being stopped",
+        JobPhase.TERMINATING: f"{name} is decided, and its other tasks are being stopped{because}",
         JobPhase.KILLING: f"{name} is being stopped{because}",
         JobPhase.UNKNOWN: f"{name} is in an unknown state and keeps its locks",
     }
@@ -285,14 +286,32 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
         yield "deleted", "it goes as soon as its tasks are proven gone"
     denied = trouble is not None and trouble.order is Order.STOP
     for task in job.status.execution.active[:10]:
-        yield "task", _task_words(task, now, stop_is_denied=denied)
+        yield "task", _task_words(job, task, now, stop_is_denied=denied)
     hidden = len(job.status.execution.active) - 10
     if hidden > 0:
         yield "", f"and {plural(hidden, 'more task')}"
-    for ended in job.status.execution.ended[-3:]:
-        if ended.message or ended.exit_code:
-            code = f"exit code {ended.exit_code}" if ended.exit_code is not None else ""
-            yield "ended", f"{ended.name} {ended.result.value} {ended.message or code}".rstrip()
+    yield from _ends(job)
+
+
+def _ends(job: Job) -> Iterable[tuple[str, str]]:
+    """The last ends that are worth a line; before them that for which the Job failed."""
+    execution = job.status.execution
+    cause = culprit(job.spec, execution)
+    others = [end for end in execution.ended if end is not cause and not was_not_needed(end)]
+    told = [end for end in others if end.message or end.exit_code]
+    first = () if cause is None else (cause,)
+    for ended in (*first, *told[-3 + len(first) :]):
+        code = f"exit code {ended.exit_code}" if ended.exit_code is not None else ""
+        name = _attempt_name(job, ended)
+        yield "ended", f"{name} {ended.result.value} {ended.message or code}".rstrip()
+    if cause is not None and execution.total > 1:
+        yield "log", f"interlock logs {job.metadata.name} --task {cause.index}"
+
+
+def _attempt_name(job: Job, task: TaskStatus | EndedTask) -> str:
+    """The name of an attempt; where there may be others, which it is. People count from 1."""
+    limit = job.spec.retries.limit
+    return f"{task.name} (attempt {task.attempt + 1} of {limit + 1})" if limit else task.name
 
 
 def _trouble_words(trouble: Trouble, now: datetime) -> str:
@@ -318,9 +337,9 @@ _STOP_WORDS = {
 }
 
 
-def _task_words(task: TaskStatus, now: datetime, *, stop_is_denied: bool = False) -> str:
+def _task_words(job: Job, task: TaskStatus, now: datetime, *, stop_is_denied: bool) -> str:
     running = f" for {since(task.started_at, now)}" if task.started_at is not None else ""
-    said = f"{task.name} {task.state.value.lower()}{running}"
+    said = f"{_attempt_name(job, task)} {task.state.value.lower()}{running}"
     if task.state is TaskState.UNKNOWN:
         return f"{said}: {task.message}"
     if task.stop_cause is not None and task.stop_at is not None:

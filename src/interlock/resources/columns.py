@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.cluster import Lease, Namespace
+from interlock.resources.ends import telling_end
 from interlock.resources.job import Job, Order
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
@@ -132,13 +133,13 @@ def _wait(wait: Wait, now: datetime) -> str:
 
 
 def _exit(job: Job, _: datetime) -> str:
-    """How the newest attempt that is over ended: its exit code, or its signal."""
-    for task in reversed(job.status.execution.ended):
-        if task.exit_code is not None:
-            return str(task.exit_code)
-        if task.signal is not None:
-            return f"signal {task.signal}"
-    return ""
+    """How the attempt ended that says most about the Job: its exit code, or its signal."""
+    end = telling_end(job)
+    if end is None:
+        return ""
+    if end.exit_code is not None:
+        return str(end.exit_code)
+    return f"signal {end.signal}" if end.signal is not None else ""
 
 
 def _plain(
@@ -210,7 +211,9 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         _plain("Locks", _job_locks, "The locks the Job needs.", wide=True),
         _plain("Started", _job_started, "When its first task was recorded.", wide=True),
         _plain("Ended", _job_ended, "When it was over.", wide=True),
-        Column("Exit", "string", WIDE, _exit, "Exit code of the newest attempt that is over."),
+        Column(
+            "Exit", "string", WIDE, _exit, "Exit code of the task it failed for, else the newest."
+        ),
         _plain("Title", _job_title, "The owner's line for people.", wide=True),
     ),
     "JobConfig": (_NAME, *_told(CONFIG), _AGE, *_told(CONFIG_WIDE, wide=True)),

@@ -164,7 +164,8 @@ class ExecutionStatus(Noun):
     active: tuple[TaskStatus, ...] = ()
     #: Tasks that wait for their next attempt.
     retrying: tuple[RetryWait, ...] = ()
-    #: The newest attempts that are over, oldest first, at most KEPT_ENDED of them.
+    #: The newest attempts that are over, oldest first, at most KEPT_ENDED of them. That for which
+    #: the Job failed is always among them.
     ended: tuple[EndedTask, ...] = ()
     #: Attempts recorded so far, of all tasks.
     attempts: int = 0

@@ -46,7 +46,7 @@ def test_logs(interlock: Program) -> None:
     name = interlock("run", "-o", "name", "--", "sh", "-c", script).strip()
     assert interlock("logs", "-f", name) == "a\nb\n"
     assert interlock("logs", name, "--tail", "1") == "b\n"
-    assert interlock("logs", name, "--since", "1h", "--attempt", "0", "--task", "0") == "a\nb\n"
+    assert interlock("logs", name, "--since", "1h", "--attempt", "1", "--task", "0") == "a\nb\n"
     interlock("logs", "nothing-here", code=4)
 
 

@@ -408,3 +408,31 @@ def test_what_fails_while_the_job_stops_is_not_retried() -> None:
 
     assert recorded(decision).retrying == ()
     assert [task.index for task in recorded(decision).active] == [1]
+
+
+def test_of_many_ends_between_two_looks_the_first_failure_is_blamed() -> None:
+    tasks = [a_task(index, state=TaskState.RUNNING) for index in range(40)]
+    job = an_admitted_job(execution=started(*tasks, total=40), parallelism=Parallelism(count=40))
+    failures = [exited(1, index, ended_at=at(2)) for index in range(30) if index != 7]
+    decision = look(job, exited(9, 7, ended_at=at(1)), *failures, now=at(3))
+
+    execution = recorded(decision)
+    assert execution.message == "task 7 failed with exit code 9; 10 others were told to stop"
+    after = carried_out(job, decision)
+    ends = [exited(None, index, signal=15, stopped=True) for index in range(30, 40)]
+    over = recorded(look(after, *ends, now=at(4)))
+    assert over.message == execution.message
+    assert 7 in [end.index for end in over.ended]
+
+
+def test_a_failure_that_is_tried_again_is_not_blamed() -> None:
+    tasks = (a_task(0, 1, TaskState.RUNNING), a_task(1, 0, TaskState.RUNNING))
+    job = an_admitted_job(
+        execution=started(*tasks, total=2),
+        parallelism=Parallelism(count=2),
+        retries=Retries(limit=1),
+    )
+    ends = (exited(3, 0, 1, ended_at=at(1)), exited(4, 1, 0, ended_at=at(2)))
+
+    execution = recorded(look(job, *ends, now=at(3)))
+    assert execution.message == "task 0 (attempt 2) failed with exit code 3"

@@ -258,14 +258,16 @@ class Follower:
 
 
 def _last_failure(job: dict[str, Any]) -> str:
-    ended = execution_of(job).get("ended") or []
-    if not ended:
+    execution = execution_of(job)
+    failed = [one for one in execution.get("ended") or [] if one.get("result") != "Succeeded"]
+    if not failed:
         return ""
-    last = ended[-1]
+    last = failed[-1]
     if last.get("message"):
         return str(last["message"])
     code, signal = last.get("exitCode"), last.get("signal")
-    attempt = f"attempt {last['attempt'] + 1} ended with "
+    whose = f"task {last['index']}, " if execution.get("total", 1) > 1 else ""
+    attempt = f"{whose}attempt {last['attempt'] + 1} ended with "
     return attempt + (f"signal {signal}" if signal else f"exit code {code}")
 
 

@@ -61,7 +61,8 @@ def excerpt_of(session: Session, args: Any) -> Excerpt:
         since = write_moment(server_now(session.api) - timedelta(seconds=args.since))
     return Excerpt(
         task=args.task or 0,
-        attempt=args.attempt,
+        # People count attempts from 1, names and fields from 0.
+        attempt=None if args.attempt is None else args.attempt - 1,
         follow=args.follow,
         since=since,
         tail=args.tail,

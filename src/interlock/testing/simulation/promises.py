@@ -6,6 +6,7 @@ from msgspec import json
 
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.codec import encode
+from interlock.resources.ends import culprit
 from interlock.resources.job import (
     JOB_FINALIZER,
     RELEASE_ANNOTATION,
@@ -18,6 +19,7 @@ from interlock.resources.lock import Holder, Lock
 from interlock.resources.tasks import (
     KEPT_ENDED,
     EndedTask,
+    ExecutionReason,
     JobResult,
     TaskId,
     TaskResult,
@@ -416,7 +418,7 @@ def _end(job: Job) -> tuple[object, ...]:
 
 
 class StatusBounded(Promise):
-    """A status stays small whatever happens to its Job."""
+    """A status stays small whatever happens to its Job, and keeps what the Job failed for."""
 
     def wrote(self, change: Change) -> None:
         """The lists of a status are bounded."""
@@ -426,6 +428,10 @@ class StatusBounded(Promise):
         execution, name = after.status.execution, after.metadata.name
         if len(execution.ended) > KEPT_ENDED:
             raise self.broken(f"{name} keeps {len(execution.ended)} ended attempts", name)
+        if execution.reason is ExecutionReason.TASK_FAILED and execution.failed:
+            cause = culprit(after.spec, execution)
+            if cause is None:
+                raise self.broken(f"{name} does not keep the end that it failed for", name)
         if len(after.status.conditions) > 4:
             raise self.broken(f"{name} has {len(after.status.conditions)} conditions", name)
         ends = has_ended(after) and not (before is not None and has_ended(before))

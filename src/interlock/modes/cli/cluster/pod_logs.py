@@ -138,4 +138,4 @@ def _nothing(job: Object, task: int, attempt: int | None) -> str:
     if (task, attempt) in attempts_of(job) or not execution_of(job):
         pod = task_name(name, task, attempt)
         return f"there is no pod {pod} (any more): its log is gone with it, or not begun"
-    return f"task {task} of job/{name} has no attempt {attempt}"
+    return f"task {task} of job/{name} had no attempt {attempt + 1} so far"

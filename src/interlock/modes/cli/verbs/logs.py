@@ -1,8 +1,9 @@
 """What a Job printed: standard output and standard error together.
 
-Without --task and --attempt it is the newest attempt of the Job's first task; with --follow it is
-every task, and every further attempt, until the Job ends. On a cluster it is what the pods
-printed, as long as they are there; where an attempt has several, each line begins with its pod.
+Without --task and --attempt it is the newest attempt of the Job's first task; of a Job that has
+more tasks this is said. With --follow it is every task, and every further attempt, until the Job
+ends. On a cluster it is what the pods printed, as long as they are there; where an attempt has
+several, each line begins with its pod.
 Of a ControlledJob or a JobConfig it is what its newest Job printed.
 
   interlock logs migrate
@@ -25,6 +26,7 @@ from interlock.modes.cli.errors import (
 from interlock.modes.cli.finding import found
 from interlock.modes.cli.flags import add_namespace, number_from, seconds
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, parse_name
+from interlock.modes.cli.outcomes import execution_of
 from interlock.modes.cli.printing import LogStream, excerpt_of
 from interlock.modes.cli.session import Session
 
@@ -35,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("name", metavar="JOB | KIND/NAME", help="the Job's name, or a schedule as KIND/NAME")
     add("-f", "--follow", action="store_true", help="go on as it prints more, until it ends")
     add("--task", metavar="N", type=number_from(0), help="which task (0)")
-    add("--attempt", metavar="N", type=number_from(0), help="which attempt, from 0 (the newest)")
+    add("--attempt", metavar="N", type=number_from(1), help="which attempt, from 1 (the newest)")
     add("--since", metavar="TIME", type=seconds, help="only what is newer than this: 5m")
     add("--tail", metavar="N", type=number_from(0), help="only the last lines")
     add("-c", "--container", metavar="NAME", default="",
@@ -51,6 +53,8 @@ def run(session: Session, args: argparse.Namespace) -> int:
     excerpt = excerpt_of(session, args)
     with found(session, JOBS, name, verb="logs"):
         sources = list(session.reports.log(session.namespace, name, excerpt))
+    if args.task is None:
+        _tell_of_others(session, name)
     for source, answer in sources:
         stream = LogStream(answer, f"{source}| " if len(sources) > 1 else "")
         while not stream.done:
@@ -82,6 +86,21 @@ def _job_of(session: Session, word: str) -> str:
     newest = max(jobs, key=lambda one: (one["creationTimestamp"], len(one["name"]), one["name"]))
     print(f"job/{newest['name']}", file=sys.stderr)
     return str(newest["name"])
+
+
+def _tell_of_others(session: Session, name: str) -> None:
+    """Say that this is one task of many, and which one to read when the Job failed."""
+    job = session.api.get(JOBS, session.namespace, name)
+    total = int(execution_of(job).get("total") or 1)
+    if total == 1:
+        return
+    print(
+        f"this is task 0 of {total} (0 to {total - 1}); of another: interlock logs {name} --task N",
+        file=sys.stderr,
+    )
+    for label, text in session.reports.why(session.namespace, name).get("details") or ():
+        if label == "log":
+            print(f"what it failed for: {text}", file=sys.stderr)
 
 
 def _follow(session: Session, args: argparse.Namespace, name: str) -> int:
