@@ -43,6 +43,7 @@ from interlock.resources.job import Job, WhenTaken
 from interlock.resources.lock import Holder, Lock, LockSpec, lock_name
 from interlock.resources.metadata import Metadata
 from interlock.resources.modes import problems_for_mode
+from interlock.resources.schedule import why_told_to_stop
 from interlock.resources.transitions import has_ended, is_admitted
 
 #: A Job that is not in its schedule's books is written down as waiting for that after this time:
@@ -72,7 +73,8 @@ def decide_job(view: JobView, now: datetime) -> Decision:
     blocked = tuple(key for key in view.keys if not key.is_free)
     full = next((key for key in blocked if key.is_full and not job.status.admission.sequence), None)
     if full is not None:
-        message = f"{full.ahead} Jobs wait for lock {full.request.key} already"
+        who = "1 Job waits" if full.ahead == 1 else f"{full.ahead} Jobs wait"
+        message = f"{who} for lock {full.request.key} already"
         return _refuse(job, RefusalReason.QUEUE_FULL, message, now)
     if any(key.is_taken and key.request.when_taken is WhenTaken.FORBID for key in blocked):
         taken = next(k for k in blocked if k.request.when_taken is WhenTaken.FORBID and k.is_taken)
@@ -118,7 +120,7 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
     if job.is_going:
         return _refuse(job, RefusalReason.DELETED_BEFORE_START, "deleted before it started", now)
     if spec.kill_at is not None and spec.kill_at <= now:
-        return _refuse(job, RefusalReason.KILLED_BEFORE_START, "stopped before it started", now)
+        return _refuse(job, RefusalReason.KILLED_BEFORE_START, why_told_to_stop(job), now)
     newer = job.status.admission.replaced_by
     if newer:
         return _refuse(job, RefusalReason.REPLACED, f"job/{newer} takes the place of {name}", now)

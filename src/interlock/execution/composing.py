@@ -63,7 +63,8 @@ def compose(
         # It ran before, in the days that a store which was put back knows nothing of: nobody will
         # tell of it again.
         wake_at = now
-    reason = _reason(folded, halted, launches, actions) if actions else ""
+    because = execution.message if execution.stopping_for is not None else ""
+    reason = _reason(folded, halted, launches, actions, because) if actions else ""
     return Decision(tuple(actions), wake_at, reason)
 
 
@@ -135,13 +136,17 @@ def earliest(moments: Iterable[datetime | None], now: datetime) -> datetime | No
 
 
 def _reason(
-    folded: Folded, halted: Stops, launches: tuple[LaunchTask, ...], actions: list[Action]
+    folded: Folded,
+    halted: Stops,
+    launches: tuple[LaunchTask, ...],
+    actions: list[Action],
+    because: str,
 ) -> str:
     told = []
     if folded.over:
         told.append(ends(folded.over))
     if halted.new:
-        told.append(stops(halted.new))
+        told.append(stops(halted.new, because))
     if halted.shorter:
         told.append("less time to stop")
     if launches:

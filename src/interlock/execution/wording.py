@@ -89,11 +89,15 @@ def starts(orders: Sequence[TaskOrder]) -> str:
     return f"start task {order.index}" + (f", attempt {order.attempt + 1}" if order.attempt else "")
 
 
-def stops(tasks: Sequence[TaskStatus]) -> str:
-    """What is told to stop now, and why."""
+def stops(tasks: Sequence[TaskStatus], because: str) -> str:
+    """What is told to stop now, and why; `because` is why the whole Job is, if it is."""
     number = f"task {tasks[0].index}" if len(tasks) == 1 else f"{len(tasks)} tasks"
     cause = tasks[0].stop_cause
-    return f"stop {number}" + (f": {_STOPPED[cause]}" if cause is not None else "")
+    if cause is StopCause.NOT_NEEDED:
+        told = "not needed any more"
+    else:
+        told = because or (_STOPPED[cause] if cause is not None else "")
+    return f"stop {number}: {told}" if told else f"stop {number}"
 
 
 def states(active: Sequence[TaskStatus]) -> str:

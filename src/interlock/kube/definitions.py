@@ -22,6 +22,8 @@ _PATHS: dict[str, dict[str, tuple[str, str]]] = {
             ".status.execution.ended[-1:].exitCode",
             "Exit code of the newest attempt that is over.",
         ),
+        "By": (r".metadata.annotations.interlock\.dev/creator", ""),
+        "Message": (".status.execution.message", ""),
         "Title": (".spec.title", ""),
     },
     "JobConfig": {

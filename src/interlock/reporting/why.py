@@ -128,11 +128,13 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bo
         return f"{name} was not let in, whatever its status says: nothing of it is started"
     ran = since(execution.started_at, now)
     done = f"{len(execution.succeeded)} of {plural(execution.total, 'task')} done"
+    again = len(execution.retrying)
+    beside = f", {again} {'waits' if again == 1 else 'wait'} to be tried again" if again else ""
     because = f": {execution.message}" if execution.message else ""
     words = {
         JobPhase.STARTING: f"{name} may start and is about to",
         JobPhase.PENDING: f"{name} is starting ({ran})",
-        JobPhase.RUNNING: f"{name} is running ({ran}): {done}",
+        JobPhase.RUNNING: f"{name} is running ({ran}): {done}{beside}",
         JobPhase.RETRYING: f"{name} is starting another attempt: {done}",
         JobPhase.RETRY_BACKOFF: f"{name} waits to try again: {done}",
         JobPhase.TERMINATING: f"{name} is decided, and its other tasks are being stopped{because}",
@@ -275,6 +277,9 @@ def _retry_waits(job: Job, now: datetime) -> Iterable[Waiting]:
         f"(task {first.index}, attempt {first.attempt + 1} of {job.spec.retries.limit + 1}) "
         f"at {clock_time(first.not_before, now)}"
     )
+    if execution.active:
+        others = "the other goes" if len(execution.active) == 1 else "the others go"
+        message += f"; {others} on meanwhile"
     yield Waiting(reason="RetryBackoff", message=message, until=first.not_before)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.ends import telling_end
-from interlock.resources.job import Job, Order
+from interlock.resources.job import CREATOR_ANNOTATION, Job, Order
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule_columns import (
@@ -165,6 +165,14 @@ def _job_ended(job: Job) -> str:
     return _moment(ended_at(job))
 
 
+def _job_by(job: Job) -> str:
+    return job.metadata.annotations.get(CREATOR_ANNOTATION, "")
+
+
+def _job_message(job: Job) -> str:
+    return job.status.execution.message or job.status.admission.message
+
+
 def _job_title(job: Job) -> str:
     return job.spec.title
 
@@ -214,6 +222,8 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column(
             "Exit", "string", WIDE, _exit, "Exit code of the task it failed for, else the newest."
         ),
+        _plain("By", _job_by, "Who created it.", wide=True),
+        _plain("Message", _job_message, "Why it ended, or is being stopped.", wide=True),
         _plain("Title", _job_title, "The owner's line for people.", wide=True),
     ),
     "JobConfig": (_NAME, *_told(CONFIG), _AGE, *_told(CONFIG_WIDE, wide=True)),

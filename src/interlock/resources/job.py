@@ -161,7 +161,7 @@ class JobPhase(StrEnum):
     RUNNING = "Running"
     #: A further attempt was ordered and does not run yet.
     RETRYING = "Retrying"
-    #: Waiting for the time of the next attempt.
+    #: No task runs, and one waits for the time of its next attempt.
     RETRY_BACKOFF = "RetryBackoff"
     #: The outcome is settled; tasks that are no longer needed are being stopped.
     TERMINATING = "Terminating"

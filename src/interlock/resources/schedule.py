@@ -192,7 +192,7 @@ def why_told_to_stop(job: Job) -> str:
         return f"{STOPPED} by {who}"
     if job.spec.kill_at is not None and job.spec.kill_at == moment_of(job, STOPS_AT_ANNOTATION):
         return WINDOW_CLOSED
-    return "spec.killAt has come"
+    return "the time set for its end (killAt) has come"
 
 
 def written_moment(at: datetime) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,3 +80,132 @@ def test_people_count_attempts_from_one_everywhere(interlock: Program) -> None:
     assert "task 0 of job/twice had 2 attempts so far" in interlock.errors
     interlock("logs", "twice", "--attempt", "0", code=2)
     assert "from 1 up" in interlock.errors
+
+
+CONFIG = """\
+kind: JobConfig
+metadata: {name: solo}
+spec:
+  concurrency: {policy: Enqueue, maxQueued: 1}
+  template: {spec: {process: {command: [sleep, "1000"]}}}
+"""
+
+
+def test_a_job_that_is_refused_at_once_is_not_told_as_created(interlock: Program) -> None:
+    interlock("apply", "-f", "-", given=CONFIG)
+    first = interlock("run", "solo", "-o", "name").strip()
+    interlock("wait", first, "--for", "started")
+
+    taken = "lock jobconfig/solo is taken, and the Job must not wait for it"
+    assert interlock("run", "solo", "--policy", "Forbid", "--name", "no", code=75) == ""
+    assert f"error: job/no was refused and never ran: {taken}" in interlock.errors
+    assert "--policy Enqueue" in interlock.errors
+    told = interlock.json("run", "solo", "--policy", "Forbid", code=75)
+    assert told["status"]["phase"] == "Refused"
+    assert taken in interlock.errors
+    lines = interlock("run", "solo", "--policy", "Forbid", "--wait", code=75).splitlines()
+    assert lines[-1].endswith(f"refused: {taken}")
+    interlock("run", "solo", "--policy", "Forbid", "--follow", code=75)
+    assert interlock.errors.splitlines()[-1].endswith(f"refused: {taken}")
+    interlock("retry", "no", code=75)
+    assert taken in interlock.errors
+
+    assert interlock("run", "solo", "--name", "second") == "job/second created\n"
+    interlock("run", "solo", "--name", "third", code=75)
+    assert "1 Job waits for lock jobconfig/solo already" in interlock.errors
+    assert interlock("run", "solo", "--policy", "Allow", "--name", "beside") == (
+        "job/beside created\n"
+    )
+    assert interlock("run", "solo", "--policy", "Replace", "--name", "last") == (
+        "job/last created\n"
+    )
+    interlock("wait", "last", "--for", "started")
+    assert interlock("run", "--name", "later", "--lock", "free", "--when-taken", "forbid",
+                     "--suspend", "--", "true") == "job/later created\n"  # fmt: skip
+    interlock("kill", "last", "later", "--wait")
+
+
+def test_a_name_that_is_taken_comes_with_the_next_step(interlock: Program) -> None:
+    interlock("run", "--name", "once", "--wait", "--", "true")
+    interlock("run", "--name", "once", "--", "true", code=5)
+    assert "already exists" in interlock.errors
+    for step in ("interlock retry once", "interlock delete job once", "--name"):
+        assert step in interlock.errors
+    interlock("run", "--name", "still", "--suspend", "--", "true")
+    interlock("run", "--name", "still", "--", "true", code=5)
+    assert "interlock wait still" in interlock.errors
+    interlock("apply", "-f", "-", given=CONFIG)
+    interlock("run", "solo", "--name", "once", code=5)
+    assert "interlock retry once" in interlock.errors
+
+
+def test_a_namespace_that_is_not_there_comes_with_the_way_to_make_it(interlock: Program) -> None:
+    interlock("run", "-n", "nowhere", "--", "true", code=4)
+    hint = next(line for line in interlock.errors.splitlines() if "kind: Namespace" in line)
+    document = hint.split("'")[1]
+    interlock("apply", "-f", "-", given=document)
+    interlock("run", "-n", "nowhere", "--wait", "--", "true")
+
+
+def test_several_are_named_or_selected(interlock: Program) -> None:
+    def run(name: str, team: str, *command: str) -> None:
+        interlock("run", "--name", name, "--label", f"team={team}", "--suspend", "--", *command)
+
+    for name in ("many-a", "many-b"):
+        run(name, "many", "true")
+    run("other", "other", "true")
+    assert interlock("resume", "many-a", "many-b") == "job/many-a resumed\njob/many-b resumed\n"
+    interlock("wait", "-l", "team=many")
+    told = interlock("retry", "many-a", "many-b").splitlines()
+    assert [line.rpartition("-")[0] for line in told] == ["job/many-a-retry", "job/many-b-retry"]
+    interlock("wait", "-l", "team=many")
+    again = interlock("retry", "-l", "team=many", "--field-selector", "metadata.name=many-a",
+                      "--wait")  # fmt: skip
+    assert again.splitlines()[-1].startswith("many-a-retry-")
+    assert len(interlock.json("retry", "many-a", "many-b")) == 2
+
+    assert interlock("suspend", "-l", "team=other") == "job/other suspended\n"
+    assert interlock("stop", "-l", "team=other", "--wait").splitlines()[0] == "job/other stopping"
+    interlock("kill", "-l", "team=other", code=4)
+    assert "no Job that is not over has the labels team=other" in interlock.errors
+    interlock("wait", "-l", "team=nobody", code=4)
+    interlock("stop", code=2)
+    assert "give names, or -l LABELS" in interlock.errors
+    interlock("stop", "x", "-l", "team=other", code=2)
+    assert "either names or" in interlock.errors
+
+
+def me() -> str:
+    return pwd.getpwuid(os.geteuid()).pw_name
+
+
+def test_who_stopped_a_job_is_told_everywhere(interlock: Program) -> None:
+    interlock.env |= {"USER": "somebody-else", "LOGNAME": "somebody-else"}
+    interlock("run", "--name", "stopped", "--", "sleep", "1000")
+    interlock("wait", "stopped", "--for", "started")
+    lines = interlock("stop", "stopped", "--wait").splitlines()
+
+    told = f"stopped by {me()}"
+    assert lines[-1].endswith(told)
+    assert interlock("why", "stopped").splitlines()[0].endswith(told)
+    history = interlock("history", "stopped")
+    assert f"stop task 0: {told}" in history
+    assert "somebody-else" not in history
+    found = row(interlock, "stopped")
+    assert (found["BY"], found["MESSAGE"]) == (me(), told)
+
+
+def test_a_job_that_was_stopped_before_it_started_names_who_did_it(interlock: Program) -> None:
+    interlock("run", "--name", "early", "--suspend", "--", "true")
+    interlock("stop", "early", "--wait")
+
+    assert interlock("why", "early") == f"early never started: stopped by {me()}\n"
+    assert row(interlock, "early")["MESSAGE"] == f"stopped by {me()}"
+
+
+def test_a_kill_at_of_the_definition_has_its_own_words(interlock: Program) -> None:
+    definition = "kind: Job\nmetadata: {name: timed}\nspec:\n  killAt: 2026-01-05T12:00:00Z\n"
+    interlock("apply", "-f", "-", given=f"{definition}  noop: {{}}\n")
+    told = interlock("wait", "timed", code=137).splitlines()[-1]
+
+    assert told.endswith("the time set for its end (killAt) has come")

@@ -118,10 +118,12 @@ def test_a_moment_in_the_future_only_sets_a_timer(more: dict[str, Any], wake_at:
 @pytest.mark.parametrize(
     ("annotations", "told"),
     [
-        pytest.param({}, "spec.killAt has come", id="somebody wrote killAt"),
+        pytest.param({}, "the time set for its end (killAt) has come", id="somebody wrote killAt"),
         pytest.param({STOPS_AT_ANNOTATION: T0.isoformat()}, "its window closed", id="as planned"),
         pytest.param(
-            {STOPS_AT_ANNOTATION: at(60).isoformat()}, "spec.killAt has come", id="before that"
+            {STOPS_AT_ANNOTATION: at(60).isoformat()},
+            "the time set for its end (killAt) has come",
+            id="before that",
         ),
         pytest.param({SUSPEND_REASON_ANNOTATION: USER_STOP}, "a person stopped it", id="a person"),
         pytest.param(

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from interlock.admission.reconciler import BY_HOLDER, holder_uids
 from interlock.control.cache import Cache
+from interlock.modes.cli.verbs.why import told
 from interlock.reporting.lines import BY_LOCK, LineReader, locks_asked_for
 from interlock.reporting.why import Why, explain
 from interlock.resources.admission import (
@@ -20,9 +21,10 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
+from interlock.resources.codec import to_builtins
 from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
-from interlock.resources.job import Job, JobPhase, JobStatus, Order, Trouble
+from interlock.resources.job import Job, JobPhase, JobStatus, Order, Retries, Trouble
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import OwnerReference
 from interlock.resources.tasks import (
@@ -167,6 +169,33 @@ def test_a_retrying_job_tells_when_it_tries_again() -> None:
 
     assert answer.summary == "job waits to try again: 1 of 3 tasks done"
     assert answer.waits[0].until == due
+
+
+def test_a_task_that_waits_for_its_retry_beside_others_that_run_is_told() -> None:
+    due = NOW + timedelta(seconds=30)
+    task = TaskStatus(
+        name="job-0-0", index=0, attempt=0, state=TaskState.RUNNING, created_at=T0, started_at=T0
+    )
+    status = JobStatus(
+        phase=JobPhase.RUNNING,
+        admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED),
+        execution=ExecutionStatus(
+            total=2,
+            started_at=T0,
+            active=(task,),
+            retrying=(RetryWait(index=1, attempt=1, not_before=due),),
+        ),
+    )
+
+    answer = why(a_job(status=status, retries=Retries(limit=3)))
+
+    assert answer.summary == ("job is running (4 m): 0 of 2 tasks done, 1 waits to be tried again")
+    assert answer.waits[0].message == (
+        "1 task to try again, the first (task 1, attempt 2 of 4) at 12:04:30 UTC; "
+        "the other goes on meanwhile"
+    )
+    lines = told(to_builtins(answer), NOW)
+    assert [line.split()[0] for line in lines if line] == ["job", "retry", "task"]
 
 
 def test_a_task_of_unknown_fate_says_why() -> None:

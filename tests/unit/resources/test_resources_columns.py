@@ -71,6 +71,8 @@ def test_a_job_that_waits() -> None:
         "Started": "",
         "Ended": "",
         "Exit": "",
+        "By": "",
+        "Message": "",
         "Title": "",
     }
 

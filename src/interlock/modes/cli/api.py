@@ -188,6 +188,10 @@ class Api:
         error.hint = _HINTS.get(status, "")
         if status == 401 and self._target.by_context:
             error.hint = self._target.hint
+        details = body.get("details")
+        if status == 404 and isinstance(details, dict) and details.get("kind") == "namespaces":
+            made = f"{{kind: Namespace, metadata: {{name: {details.get('name')}}}}}"
+            error.hint = f"make it with: echo '{made}' | interlock apply -f -"
         for cause in error.causes:
             if cause.get("reason") == _OTHER_USER:
                 error.hint = cause.get("message", "")

@@ -43,7 +43,7 @@ MEANINGS = {
     CONFLICT: "it is not in the state that this needs, or somebody else changed it meanwhile",
     FORBIDDEN: "the server does not allow it: no token, the wrong one, or another user's server",
     DEFECT: "a defect of this program; `INTERLOCK_TRACEBACK=1` shows where it is",
-    NEVER_RAN: "`wait`, `--wait`: the Job was refused and never ran",
+    NEVER_RAN: "the Job was refused and never ran; `run`, `retry`: when that is so at once",
     TIMED_OUT: "the time to wait is over",
     INTERRUPTED: "interrupted with Ctrl-C",
     KILLED: "`wait`, `--wait`: the Job was killed or stopped",

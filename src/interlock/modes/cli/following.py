@@ -271,18 +271,19 @@ def _last_failure(job: dict[str, Any]) -> str:
     return attempt + (f"signal {signal}" if signal else f"exit code {code}")
 
 
-def follow(session: Session, name: str, args: Any) -> int:
-    """Stay with one Job as the flags of `run` and `retry` ask, and print it for programs."""
+def follow(session: Session, names: list[str], args: Any) -> int:
+    """Stay with Jobs as the flags of `run` and `retry` ask, and print them for programs."""
     as_data = bool(getattr(args, "output", ""))
     aside = args.follow or as_data
     follower = Follower(
         session,
-        [name],
+        names,
         timeout_s=args.wait_timeout,
         shows_output=args.follow,
         progress=Terminal(sys.stderr) if aside else session.terminal,
     )
     code = follower.run()
     if as_data and code != INTERRUPTED:
-        session.terminal.data(follower.jobs[name], args.output)
+        jobs = [follower.jobs[name] for name in names]
+        session.terminal.data(jobs[0] if len(jobs) == 1 else jobs, args.output)
     return code

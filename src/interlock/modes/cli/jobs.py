@@ -6,6 +6,7 @@ import os
 import sys
 from typing import Any, NamedTuple
 
+from interlock.modes.cli.choosing import add_choice
 from interlock.modes.cli.errors import OK, AnswerError
 from interlock.modes.cli.finding import other_verb, same_name
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
@@ -39,7 +40,7 @@ class Order(NamedTuple):
 
 def add_ending(parser: ArgumentParser) -> None:
     """What can be typed to a verb that ends Jobs."""
-    parser.add_argument("names", metavar="JOB", nargs="+", help="a Job's name")
+    add_choice(parser)
     add_ending_flags(parser)
 
 
@@ -57,9 +58,13 @@ def ending(session: Session, word: str, **more: str) -> Callable[[Kind, Job], Or
     def order(_: Kind, job: Job) -> Order:
         if has_ended(job):
             return Order(f"already {phase_of(job).lower()}")
-        change: dict[str, Any] = {"spec": {**told_to_end(job, server_now(session.api)), **more}}
+        end = told_to_end(job, server_now(session.api))
+        change: dict[str, Any] = {"spec": {**end, **more}}
         if is_of(job, CONTROLLED_JOBS):
             change["metadata"] = {"annotations": marks_of_stop()}
+        elif end:
+            # Of a Job that is told already, whoever told it first is the one to name.
+            change["metadata"] = {"annotations": stopped_because("stopped")}
         return Order(word, change)
 
     return order
@@ -106,10 +111,7 @@ def steer(
     code, changed = OK, []
     for kind, name in names:
         try:
-            item = session.api.get(kind, session.namespace, name)
-            told, change = order(kind, item)
-            if change is not None:
-                item = session.api.patch(kind, session.namespace, name, change)
+            told, item = ordered(session, kind, name, order)
             changed.append(item)
             if not args.output:
                 session.terminal.print(f"{kind.singular}/{name} {told}")
@@ -122,10 +124,29 @@ def steer(
     return finish(session, args, changed, code)
 
 
+def ordered(
+    session: Session, kind: Kind, name: str, order: Callable[[Kind, dict[str, Any]], Order]
+) -> tuple[str, dict[str, Any]]:
+    """Give one resource an order; what to say about that, and the resource after it."""
+    item = session.api.get(kind, session.namespace, name)
+    told, change = order(kind, item)
+    if change is None:
+        return told, item
+    try:
+        return told, session.api.patch(kind, session.namespace, name, change)
+    except AnswerError as error:
+        # It may have ended meanwhile, and then it is not told to any more.
+        item = session.api.get(kind, session.namespace, name)
+        told, change = order(kind, item)
+        if error.status != 422 or change is not None:
+            raise
+        return told, item
+
+
 def finish(session: Session, args: Any, changed: list[dict[str, Any]], code: int) -> int:
     """Show what was changed to programs, and stay until Jobs ended if that was asked for."""
     if args.output == "json":
-        session.terminal.data(changed if len(args.names) > 1 else (changed or [{}])[0], "json")
+        session.terminal.data(changed if len(args.names) != 1 else (changed or [{}])[0], "json")
     jobs = [item["metadata"]["name"] for item in changed if item.get("kind") == JOBS.name]
     if code == OK and jobs and getattr(args, "wait", False):
         return _wait(session, args, jobs)

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from interlock.modes.cli.controlled import person
+from interlock.modes.cli.creating import create_job
 from interlock.modes.cli.day_words import DayWords, has_zone
 from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.finding import found
-from interlock.modes.cli.kinds import JOB_CONFIGS, JOBS, parse_name
+from interlock.modes.cli.kinds import JOB_CONFIGS, parse_name
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.planning import LONGEST_S
 from interlock.modes.cli.schedules import read_one
@@ -56,7 +57,7 @@ def run_config(session: Session, args: Namespace) -> tuple[dict[str, Any], str]:
     body.pop("status", None)
     if who := person():
         body["metadata"].setdefault("annotations", {})[CREATOR_ANNOTATION] = who
-    job: dict[str, Any] = session.api.create(JOBS, session.namespace, body)
+    job = create_job(session, body)
     _tell_of_no_effect(config, values, dict(args.substitution))
     return job, told
 

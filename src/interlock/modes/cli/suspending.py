@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.modes.cli.choosing import add_choice, chosen
 from interlock.modes.cli.jobs import SUSPEND_REASON, Order
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
 from interlock.modes.cli.outcomes import has_ended, phase_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
+
+    from interlock.modes.cli.session import Session
 
 #: What can be held back; a bare name is that of a Job.
 SUSPENDABLE = (JOBS, JOB_CONFIGS, CONTROLLED_JOBS)
@@ -20,12 +23,12 @@ NAMES_HELP = "a Job's name, jobconfig/NAME or controlledjob/NAME"
 
 def add_names(parser: ArgumentParser) -> None:
     """Which."""
-    parser.add_argument("names", metavar="JOB | KIND/NAME", nargs="+", help=NAMES_HELP)
+    add_choice(parser, "JOB | KIND/NAME", NAMES_HELP)
 
 
-def names_of(words: list[str]) -> list[tuple[Kind, str]]:
-    """What was typed; all of it is read before anything is changed."""
-    return [parse_name(word, *SUSPENDABLE) for word in words]
+def names_of(session: Session, args: Namespace) -> list[tuple[Kind, str]]:
+    """What was typed, or the Jobs that fit; all of it is read before anything is changed."""
+    return chosen(session, args, lambda word: parse_name(word, *SUSPENDABLE), only_live=True)
 
 
 def setting(value: bool, word: str, reason: str = "") -> Callable[[Kind, dict[str, Any]], Order]:

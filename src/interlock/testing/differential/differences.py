@@ -64,7 +64,9 @@ def _with_code(attempt: Object) -> Object:
 
 def _plain_message(message: str) -> str:
     plain = re.sub(r"(could not be started):.*", r"\1", message)
-    return re.sub(r"stopped by \S+|spec\.killAt has come", "stopped by somebody", plain)
+    return re.sub(
+        r"stopped by \S+|the time set for its end \(killAt\) has come", "stopped by somebody", plain
+    )
 
 
 def _without_uid(task_id: str) -> str:

@@ -20,4 +20,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Let them go."""
     order = setting(False, "resumed")
-    return steer(session, args, names_of(args.names), order, SUSPENDABLE)
+    return steer(session, args, names_of(session, args), order, SUSPENDABLE)

@@ -1,7 +1,10 @@
-"""Run a Job again, as a new Job with the same definition.
+"""Run Jobs again, each as a new Job with the same definition.
 
 The new Job is called JOB-retry- and five characters. Moments of the old one (when to start, when
 to stop) are left out: it starts as soon as it may.
+
+  interlock retry migrate
+  interlock retry -l team=ops --field-selector status.phase=Failed
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from interlock.modes.cli.choosing import add_choice, chosen
+from interlock.modes.cli.creating import create_job, told_as_made
 from interlock.modes.cli.flags import add_namespace, add_output, add_waiting
 from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.session import Session
@@ -21,26 +26,22 @@ _ROOM = 63 - len("-retry-") - 5
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
-    parser.add_argument("name", metavar="JOB", help="the Job to repeat")
+    add_choice(parser, about="a Job to repeat; may be several")
     add_waiting(parser)
     add_namespace(parser)
     add_output(parser, "json", "yaml", "name", "jsonpath")
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
-    """Create the new Job, and stay with it if asked."""
-    old = session.api.get(JOBS, session.namespace, job_name(args.name))
-    job = session.api.create(JOBS, session.namespace, repeated(old))
-    name = job["metadata"]["name"]
+    """Create the new Jobs, and stay with them if asked. All are read before one is made."""
+    names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="retry")))
+    old = [session.api.get(kind, session.namespace, name) for kind, name in names]
+    made = [create_job(session, repeated(one)) for one in old]
     if args.wait or args.follow:
         from interlock.modes.cli.following import follow
 
-        return follow(session, name, args)
-    if args.output and args.output != "name":
-        session.terminal.data(job, args.output)
-    else:
-        session.terminal.print(f"job/{name}" + ("" if args.output else " created"))
-    return 0
+        return follow(session, [job["metadata"]["name"] for job in made], args)
+    return told_as_made(session, args, made)
 
 
 def repeated(old: dict[str, Any]) -> dict[str, Any]:

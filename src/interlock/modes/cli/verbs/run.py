@@ -1,7 +1,8 @@
 """Run a command as a Job, or a JobConfig on demand.
 
 The command comes after `--`, and no shell reads it. With --wait or --follow the exit code is
-the command's own; without, the Job's name is printed and the command goes on by itself.
+the command's own; without, the Job's name is printed and the command goes on by itself. A Job
+that is refused at once, because a lock is taken and it must not wait, ends with 75.
 
 On a cluster it runs in a pod, whose image --image names.
 
@@ -29,6 +30,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from interlock.modes.cli.creating import create_job, told_as_made
 from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import (
     add_namespace,
@@ -102,17 +104,12 @@ def run(session: Session, args: argparse.Namespace) -> int:
     else:
         _check_place(session, args)
         local = session.target.is_local and not args.image
-        job = session.api.create(JOBS, session.namespace, job_from(args, local=local))
-    name = job["metadata"]["name"]
+        job = create_job(session, job_from(args, local=local))
     if args.wait or args.follow:
         from interlock.modes.cli.following import follow
 
-        return follow(session, name, args)
-    if args.output and args.output != "name":
-        session.terminal.data(job, args.output)
-    else:
-        session.terminal.print(f"job/{name}" + ("" if args.output else f" created{told}"))
-    return 0
+        return follow(session, [job["metadata"]["name"]], args)
+    return told_as_made(session, args, [job], told)
 
 
 def _check_flags(args: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ this window; its next window starts as planned.
 
   interlock stop migrate
   interlock stop controlledjob/pricing-engine
+  interlock stop -l team=ops
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from interlock.modes.cli.choosing import add_choice, chosen
 from interlock.modes.cli.errors import OK, AnswerError
 from interlock.modes.cli.finding import exists
-from interlock.modes.cli.jobs import add_ending_flags, ending, finish, steer
+from interlock.modes.cli.jobs import add_ending_flags, ending, finish, ordered, steer
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind, parse_name
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.session import Session
@@ -22,16 +24,14 @@ from interlock.modes.cli.session import Session
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
-    parser.add_argument(
-        "names", metavar="JOB | CONTROLLEDJOB", nargs="+",
-        help="a Job's name, or that of a ControlledJob; also as controlledjob/NAME",
-    )  # fmt: skip
+    about = "a Job's name, or that of a ControlledJob; also as controlledjob/NAME"
+    add_choice(parser, "JOB | CONTROLLEDJOB", about)
     add_ending_flags(parser)
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
-    names = [_meant(session, word) for word in args.names]
+    names = chosen(session, args, lambda word: _meant(session, word), only_live=True)
     if all(kind is JOBS for kind, _ in names):
         return steer(session, args, names, ending(session, "stopping"), verb="stop")
     code, changed = OK, []
@@ -57,10 +57,7 @@ def _stop(session: Session, args: argparse.Namespace, kind: Kind, name: str) -> 
         from interlock.modes.cli.by_hand import stop_controlled
 
         return stop_controlled(session, args, name)
-    job = session.api.get(JOBS, session.namespace, name)
-    told, change = ending(session, "stopping")(kind, job)
-    if change is not None:
-        job = session.api.patch(JOBS, session.namespace, name, change)
+    told, job = ordered(session, kind, name, ending(session, "stopping"))
     if not args.output:
         session.terminal.print(f"job/{name} {told}")
     return [job]

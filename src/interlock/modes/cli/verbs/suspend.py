@@ -28,4 +28,4 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Hold them."""
     order = setting(True, "suspended", args.reason)
-    return steer(session, args, names_of(args.names), order, SUSPENDABLE)
+    return steer(session, args, names_of(session, args), order, SUSPENDABLE)

@@ -2,6 +2,9 @@
 
 The exit code tells the outcome: that of the first named Job that did not do well, or 124 when
 the time is over.
+
+  interlock wait backup migrate
+  interlock wait -l team=ops --timeout 5m
 """
 
 from __future__ import annotations
@@ -9,17 +12,18 @@ from __future__ import annotations
 import argparse
 import sys
 
+from interlock.modes.cli.choosing import add_choice, chosen
 from interlock.modes.cli.errors import INTERRUPTED
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
 from interlock.modes.cli.following import Follower
-from interlock.modes.cli.kinds import job_name
+from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.output import Terminal
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
-    parser.add_argument("names", metavar="JOB", nargs="+", help="a Job's name")
+    add_choice(parser)
     parser.add_argument("--timeout", metavar="TIME", type=seconds, help="at most so long: 60s, 5m")
     parser.add_argument(
         "--for", dest="goal", choices=("ended", "started"), default="ended", help="for what (ended)"
@@ -30,7 +34,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Stay until all are there."""
-    names = [job_name(name, verb="wait") for name in args.names]
+    meant = chosen(session, args, lambda word: (JOBS, job_name(word, verb="wait")))
+    names = [name for _, name in meant]
     progress = Terminal(sys.stderr) if args.output else session.terminal
     follower = Follower(session, names, goal=args.goal, timeout_s=args.timeout, progress=progress)
     code = follower.run()

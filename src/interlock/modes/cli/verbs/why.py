@@ -61,12 +61,15 @@ def told(answer: dict[str, Any], now: datetime) -> list[str]:
     """The answer for people: the first line answers the question, the others explain it."""
     lines = [str(answer.get("summary") or f"{answer.get('job')} is {answer.get('phase')}")]
     for wait in answer.get("waits") or []:
-        lines += ["", f"  blocked   {wait.get('message') or wait.get('reason')}"]
+        # One task that waits to be tried again does not keep the others from running.
+        is_retry = wait.get("reason") == "RetryBackoff"
+        label = "retry" if is_retry else "blocked"
+        lines += ["", f"  {label:<9} {wait.get('message') or wait.get('reason')}"]
         holders = wait.get("holders") or []
         if len(holders) > 1:
             lines += [_holder_told(holder, now) for holder in holders]
         # What is said about a schedule has its times on the schedule's own clock already.
-        if wait.get("until") and not answer.get("kind"):
+        if wait.get("until") and not answer.get("kind") and not is_retry:
             lines.append(
                 f"  until     {day_and_time(wait['until'])}, or earlier when something changes"
             )

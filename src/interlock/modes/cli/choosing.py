@@ -1,0 +1,62 @@
+"""Which Jobs a verb is about: those that are named, or those that selectors fit."""
+
+from __future__ import annotations
+
+from interlock.modes.cli.errors import BAD_INPUT, NOT_FOUND, CommandError
+from interlock.modes.cli.flags import add_selectors
+from interlock.modes.cli.kinds import JOBS, Kind
+from interlock.modes.cli.outcomes import has_ended
+from interlock.modes.cli.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+
+
+def add_choice(
+    parser: ArgumentParser, metavar: str = "JOB", about: str = "a Job's name; may be several"
+) -> None:
+    """Names, or selectors instead."""
+    parser.add_argument("names", metavar=metavar, nargs="*", help=about)
+    add_selectors(parser)
+
+
+def chosen(
+    session: Session,
+    args: Namespace,
+    meant: Callable[[str], tuple[Kind, str]],
+    *,
+    only_live: bool = False,
+) -> list[tuple[Kind, str]]:
+    """What is meant by each name, or the Jobs that fit; with `only_live`, those not over.
+
+    All names are read before anything is done about one of them.
+    """
+    if not args.selector and not args.field_selector:
+        if not args.names:
+            raise CommandError(
+                "which Jobs?", hint="give names, or -l LABELS, or --field-selector", code=BAD_INPUT
+            )
+        return list(dict.fromkeys(map(meant, args.names)))
+    if args.names:
+        raise CommandError(
+            f"either names or selectors, not both: {' '.join(args.names)}", code=BAD_INPUT
+        )
+    pages = session.api.pages(
+        JOBS, session.namespace, labels=args.selector, fields=args.field_selector
+    )
+    found = [
+        (JOBS, str(job["metadata"]["name"]))
+        for page in pages
+        for job in page["items"]
+        if not (only_live and has_ended(job))
+    ]
+    if not found:
+        live = " that is not over" if only_live else ""
+        asked = (("labels", args.selector), ("fields", args.field_selector))
+        told = " and ".join(f"the {what} {text}" for what, text in asked if text)
+        raise CommandError(
+            f"no Job{live} has {told} in namespace {session.namespace}", code=NOT_FOUND
+        )
+    return found
