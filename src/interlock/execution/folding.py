@@ -93,14 +93,16 @@ def observe(
 
 def _running(task: TaskStatus, report: TaskReport, now: datetime) -> TaskStatus:
     state = TaskState.RUNNING if task.stop_cause is None else TaskState.KILLING
-    if task.state is state and task.started_at is not None:
+    pid = task.pid if report.pid is None else report.pid
+    is_known = task.state is state and task.started_at is not None
+    if is_known and (task.pid, task.message) == (pid, report.message):
         return task
     return replace(
         task,
         state=state,
         started_at=task.started_at or report.started_at or now,
-        pid=report.pid if task.pid is None else task.pid,
-        message="",
+        pid=pid,
+        message=report.message,
     )
 
 

@@ -139,7 +139,8 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bo
         JobPhase.RETRY_BACKOFF: f"{name} waits to try again: {done}",
         JobPhase.TERMINATING: f"{name} is decided, and its other tasks are being stopped{because}",
         JobPhase.KILLING: f"{name} is being stopped{because}",
-        JobPhase.UNKNOWN: f"{name} is in an unknown state and keeps its locks",
+        JobPhase.UNKNOWN: f"{name} is in an unknown state"
+        + (" and keeps its locks" if job.status.admission.grants else ""),
     }
     return words[phase]
 
@@ -295,6 +296,9 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     hidden = len(job.status.execution.active) - 10
     if hidden > 0:
         yield "", f"and {plural(hidden, 'more task')}"
+    if job.status.phase is JobPhase.UNKNOWN:
+        name = job.metadata.name
+        yield "way out", f"if it is surely gone: interlock release {name} --reason …"
     yield from _ends(job)
 
 
@@ -347,10 +351,11 @@ def _task_words(job: Job, task: TaskStatus, now: datetime, *, stop_is_denied: bo
     said = f"{_attempt_name(job, task)} {task.state.value.lower()}{running}"
     if task.state is TaskState.UNKNOWN:
         return f"{said}: {task.message}"
+    if task.pid is not None:
+        said = f"{said} (pid {task.pid})"
     if task.stop_cause is not None and task.stop_at is not None:
         ago = since(task.stop_at, now)
         told = f"to be stopped for {ago}" if stop_is_denied else f"told to stop {ago} ago"
-        return f"{said}, {told}: {_STOP_WORDS[task.stop_cause]}"
-    if task.pid is not None:
-        return f"{said} (pid {task.pid})"
+        said = f"{said}, {told}: {_STOP_WORDS[task.stop_cause]}"
+        return f"{said}; {task.message}" if task.message else said
     return f"{said}: {task.message}" if task.message else said

@@ -85,6 +85,7 @@ class TaskStatus(Noun):
     stop_cause: StopCause | None = None
     #: The grace that was given with the order to stop.
     stop_grace: Duration | None = None
+    #: Its process; when that has ended and children of it live on, one of these.
     pid: int | None = None
     message: str = ""
 

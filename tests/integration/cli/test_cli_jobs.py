@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from cli_program import Program
 
-from interlock.testing.serving import Server
+from interlock.testing.keepers import kill_keeper
+from interlock.testing.serving import PATIENCE_S, Server
 
 FAILS_AT = 7
 #: One task fails once all others run; these would go on for ever.
@@ -33,6 +36,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def interlock(server: Server, tmp_path: Path) -> Program:
     return Program(server.url, tmp_path)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Ask again and again until something is so."""
+    deadline = monotonic() + PATIENCE_S
+    while not is_so():
+        assert monotonic() < deadline
 
 
 def row(interlock: Program, name: str) -> dict[str, str]:
@@ -209,3 +219,70 @@ def test_a_kill_at_of_the_definition_has_its_own_words(interlock: Program) -> No
     told = interlock("wait", "timed", code=137).splitlines()[-1]
 
     assert told.endswith("the time set for its end (killAt) has come")
+
+
+def test_of_a_process_that_is_gone_the_child_that_lives_is_named(interlock: Program) -> None:
+    script = "sleep 1000 & echo $! > child; echo $$ > main; exit 0"
+    interlock("run", "--name", "parent", "--", "sh", "-c", script)
+    until(lambda: "its main process ended" in interlock("why", "parent"))
+    main, child = ((interlock.folder / name).read_text().strip() for name in ("main", "child"))
+
+    told = next(one for one in interlock("why", "parent").splitlines() if "parent-0-0" in one)
+    assert f"(pid {child})" in told
+    assert main not in told.split()
+    interlock("kill", "parent", "--wait")
+
+
+def lose(interlock: Program, server: Server, **tasks: int) -> None:
+    """Have Jobs become Unknown: their keeper is killed, and they end with nobody to see it."""
+    for name, count in tasks.items():
+        until(partial(_tells, interlock, name, "running for", count))
+    kill_keeper(server.data)
+    (interlock.folder / "enough").touch()
+    for name in tasks:
+        until(partial(_tells, interlock, name, "unknown state", 1))
+
+
+def _tells(interlock: Program, name: str, words: str, count: int) -> bool:
+    return interlock("why", name).count(words) == count
+
+
+ENDS_UNSEEN = ("sh", "-c", "until [ -e enough ]; do sleep 0.05; done")
+
+
+def test_an_unknown_job_without_a_lock_can_be_released(interlock: Program, server: Server) -> None:
+    interlock("run", "--name", "free", "--", *ENDS_UNSEEN)
+    one_ends = "until [ -e enough ] && [ $INTERLOCK_TASK_INDEX = 1 ]; do sleep 0.05; done"
+    interlock("run", "--name", "broad", "--count", "3", "--", "sh", "-c", one_ends)
+    interlock("run", "--name", "held", "--lock", "unknown-db", "--", *ENDS_UNSEEN)
+    interlock("run", "--name", "next", "--lock", "unknown-db", "--", "true")
+    lose(interlock, server, free=1, broad=3, held=1)
+
+    way_out = "if it is surely gone: interlock release free --reason …"
+    told = interlock("why", "free")
+    assert told.splitlines()[0] == "free is in an unknown state"
+    assert way_out in told
+    assert interlock("stop", "free") == (
+        f"job/free stopping; what became of it is not known: {way_out}\n"
+    )
+    interlock("delete", "job", "free", "--timeout", "0s", code=124)
+    assert way_out in interlock.errors
+    assert interlock("why", "held").startswith("held is in an unknown state and keeps its locks")
+
+    interlock("release", "unknown-db", "--reason", "x", code=4)
+    assert "interlock release unknown-db --job held --reason …" in interlock.errors
+    interlock("release", "free", "next", "--reason", "looked", code=5)
+    assert "job/next is Queued, not Unknown" in interlock.errors
+    interlock("delete", "job", "free", "--ignore-not-found")
+    assert interlock(
+        "release", "--field-selector", "status.phase=Unknown", "--reason", "looked"
+    ) == ("job/broad released\njob/held released\n")
+    # Its other tasks are stopped then; of these too nobody can see the exit code any more.
+    until(partial(_tells, interlock, "broad", "unknown for", 2))
+    assert interlock("release", "broad", "--reason", "looked") == "job/broad released\n"
+    interlock("wait", "broad", "held", code=1)
+    assert f"released by {me()}: looked" in interlock("why", "broad")
+    interlock("wait", "next")
+    interlock("release", "--job", "held", "--reason", "x", code=5)
+    assert "its fate needs nobody's word" in interlock.errors
+    interlock("release", "--reason", "x", code=2)

@@ -282,3 +282,34 @@ def play_a_marked_child(place: Path) -> None:
         assert shop.alive() == 0
 
     play(scene, place)
+
+
+def test_what_is_told_of_is_what_lives(tmp_path: Path) -> None:
+    """Of children that outlive their parent the one that is named is alive."""
+    script = """
+for n in 1 2; do
+  sh -c 'echo $$ >> "$0"; exec sleep 1000' "$0" &
+done
+until [ $(wc -l < "$0") = 2 ]; do sleep 0.05; done
+exit 3
+"""
+
+    async def scene(shop: ProcessShop) -> None:
+        trace = shop.data_dir / "children"
+        order = replace(shop.order(Exits()), command=("sh", "-c", script, str(trace)))
+        await shop.runtime.launch([order])
+        told = await shop.until(lambda told: "still run" in told[order.id].message)
+        children = {int(pid) for pid in trace.read_text().split()}
+        first = told[order.id].pid
+        assert first in children
+        kill_and_wait(first)
+        told = await shop.until(lambda told: told[order.id].pid != first)
+        assert told[order.id].pid in children
+        await asyncio.to_thread(kill_keeper, shop.data_dir)
+        told = await shop.until(lambda told: told[order.id].message == ADOPTED)
+        assert told[order.id].pid in children - {first}
+        await shop.runtime.stop([TaskStop(order.id, FOREVER_S)])
+        told = await shop.until(is_over(order.id))
+        assert told[order.id].exit_code == 3
+
+    play(scene, tmp_path)

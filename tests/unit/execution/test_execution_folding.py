@@ -104,12 +104,22 @@ def test_unknown_says_why_and_is_cleared_by_proof() -> None:
 
 def test_stamps_are_sticky() -> None:
     task = a_task(state=RUNNING, started_at=T0, pid=7)
-    again = a_report(ReportState.RUNNING, started_at=at(5), pid=8)
+    again = a_report(ReportState.RUNNING, started_at=at(5), pid=7)
     over = observe(task, exited(started_at=at(5), ended_at=at(6)), True, at(9))
 
     assert observe(task, again, True, at(9)) is task
     assert isinstance(over, EndedTask)
     assert (over.started_at, over.ended_at) == (T0, at(6))
+
+
+def test_the_process_that_is_told_of_is_the_one_that_lives() -> None:
+    task = a_task(state=RUNNING, pid=7)
+    outlived = a_report(ReportState.RUNNING, pid=8, message="its main process ended")
+    seen = observe(task, outlived, True, at(9))
+
+    assert isinstance(seen, TaskStatus)
+    assert (seen.pid, seen.message, seen.started_at) == (8, "its main process ended", T0)
+    assert observe(seen, outlived, True, at(9)) is seen
 
 
 @pytest.mark.parametrize(

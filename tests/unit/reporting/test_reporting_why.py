@@ -215,8 +215,11 @@ def test_a_task_of_unknown_fate_says_why() -> None:
 
     answer = why(a_job(status=status))
 
-    assert answer.summary == "job is in an unknown state and keeps its locks"
-    assert answer.details == (("task", "job-0-0 unknown: its keeper was killed"),)
+    assert answer.summary == "job is in an unknown state"
+    assert answer.details == (
+        ("task", "job-0-0 unknown: its keeper was killed"),
+        ("way out", "if it is surely gone: interlock release job --reason …"),
+    )
 
 
 def test_an_ended_job_holds_nothing_and_waits_for_nothing() -> None:

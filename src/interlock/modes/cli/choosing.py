@@ -5,13 +5,24 @@ from __future__ import annotations
 from interlock.modes.cli.errors import BAD_INPUT, NOT_FOUND, CommandError
 from interlock.modes.cli.flags import add_selectors
 from interlock.modes.cli.kinds import JOBS, Kind
-from interlock.modes.cli.outcomes import has_ended
+from interlock.modes.cli.outcomes import has_ended, phase_of
 from interlock.modes.cli.session import Session
+
+#: Which of the Jobs that fit are meant, in the word that is told when there is none.
+LIVE = "not over"
+UNKNOWN = "Unknown"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable
+    from typing import Any
+
+_IS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "": lambda _: True,
+    LIVE: lambda job: not has_ended(job),
+    UNKNOWN: lambda job: phase_of(job) == UNKNOWN,
+}
 
 
 def add_choice(
@@ -27,9 +38,9 @@ def chosen(
     args: Namespace,
     meant: Callable[[str], tuple[Kind, str]],
     *,
-    only_live: bool = False,
+    only: str = "",
 ) -> list[tuple[Kind, str]]:
-    """What is meant by each name, or the Jobs that fit; with `only_live`, those not over.
+    """What is meant by each name, or the Jobs that fit; of these only LIVE or UNKNOWN ones.
 
     All names are read before anything is done about one of them.
     """
@@ -50,13 +61,13 @@ def chosen(
         (JOBS, str(job["metadata"]["name"]))
         for page in pages
         for job in page["items"]
-        if not (only_live and has_ended(job))
+        if _IS[only](job)
     ]
     if not found:
-        live = " that is not over" if only_live else ""
         asked = (("labels", args.selector), ("fields", args.field_selector))
         told = " and ".join(f"the {what} {text}" for what, text in asked if text)
+        whose = f"Job that is {only}" if only else "Job"
         raise CommandError(
-            f"no Job{live} has {told} in namespace {session.namespace}", code=NOT_FOUND
+            f"no {whose} has {told} in namespace {session.namespace}", code=NOT_FOUND
         )
     return found

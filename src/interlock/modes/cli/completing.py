@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 #: What a shell does itself.
 FILES = "__files"
 _JOB_VERBS = frozenset(
-    ("wait", "logs", "kill", "stop", "suspend", "resume", "retry", "why", "history")
+    ("wait", "logs", "kill", "stop", "suspend", "resume", "retry", "why", "history", "release")
 )
 _CONFIG_VERBS = frozenset(("run", "enable", "disable"))
 _CONTROLLED_VERBS = frozenset(("start", "restart", "skip", "extend", "hold"))

@@ -13,7 +13,7 @@ from interlock.modes.cli.flags import add_namespace, add_output, seconds
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.moments import parse_moment, server_now, write_moment
-from interlock.modes.cli.outcomes import has_ended, phase_of
+from interlock.modes.cli.outcomes import has_ended, phase_of, way_out
 from interlock.modes.cli.session import Session
 
 TYPE_CHECKING = False
@@ -65,6 +65,8 @@ def ending(session: Session, word: str, **more: str) -> Callable[[Kind, Job], Or
         elif end:
             # Of a Job that is told already, whoever told it first is the one to name.
             change["metadata"] = {"annotations": stopped_because("stopped")}
+        if out := way_out(job):
+            return Order(f"{word}; what became of it is not known: {out}", change)
         return Order(word, change)
 
     return order

@@ -21,6 +21,14 @@ def has_ended(job: Job) -> bool:
     return phase_of(job) in ENDS
 
 
+def way_out(job: Job) -> str:
+    """What ends a Job whose fate nobody can prove; empty for any other."""
+    if phase_of(job) != "Unknown":
+        return ""
+    name = job["metadata"]["name"]
+    return f"if it is surely gone: interlock release {name} --reason …"
+
+
 def has_started(job: Job) -> bool:
     """Whether the Job was let in, over or not."""
     return bool(execution_of(job).get("startedAt"))

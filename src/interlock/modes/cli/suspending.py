@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.modes.cli.choosing import add_choice, chosen
+from interlock.modes.cli.choosing import LIVE, add_choice, chosen
 from interlock.modes.cli.jobs import SUSPEND_REASON, Order
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
 from interlock.modes.cli.outcomes import has_ended, phase_of
@@ -28,7 +28,7 @@ def add_names(parser: ArgumentParser) -> None:
 
 def names_of(session: Session, args: Namespace) -> list[tuple[Kind, str]]:
     """What was typed, or the Jobs that fit; all of it is read before anything is changed."""
-    return chosen(session, args, lambda word: parse_name(word, *SUSPENDABLE), only_live=True)
+    return chosen(session, args, lambda word: parse_name(word, *SUSPENDABLE), only=LIVE)
 
 
 def setting(value: bool, word: str, reason: str = "") -> Callable[[Kind, dict[str, Any]], Order]:

@@ -52,7 +52,7 @@ VERBS: dict[str, Verb] = {
         Verb(_STEER, "suspend", "hold back Jobs, JobConfigs and ControlledJobs"),
         Verb(_STEER, "resume", "let what was suspended go on"),
         Verb(_STEER, "retry", "run a Job again, as a new Job"),
-        Verb(_STEER, "release", "free a lock whose Job's fate cannot be proven"),
+        Verb(_STEER, "release", "end a Job whose fate cannot be proven, and free its locks"),
         Verb(_SCHEDULE, "enable", "switch the schedules of a JobConfig on"),
         Verb(_SCHEDULE, "disable", "switch the schedules of a JobConfig off"),
         Verb(_SCHEDULE, "start", "start a ControlledJob by hand"),

@@ -79,11 +79,10 @@ class Family:
     def reap(self) -> tuple[dict[int, Exit], dict[int, Exit]]:
         """Take in every child that ended.
 
-        Returns the tasks of which nothing is left, and those whose main process ended just now
-        while something is left; each with the exit of its main process.
+        Returns the tasks of which nothing is left, and those of which something is left without
+        their main process; each with the exit of its main process.
         """
         touched: set[int] = set()
-        fresh: set[int] = set()
         while (ended := _reap_one()) is not None:
             pid, how = ended
             if pid not in self._mains and pid not in self._orphans:
@@ -91,7 +90,6 @@ class Family:
             serial = self._mains.pop(pid, None)
             if serial is not None:
                 self._exits[serial] = how
-                fresh.add(serial)
             else:
                 serial = self._orphans.pop(pid, None)
             if serial is not None:
@@ -100,7 +98,11 @@ class Family:
         if not touched:
             return {}, {}
         self._find_orphans()
-        return self._sort(touched, fresh)
+        return self._sort(touched)
+
+    def left(self, serial: int) -> set[int]:
+        """The processes of a task that are our own children, and end before our eyes."""
+        return self._left.get(serial, set())
 
     def living(self, serial: int) -> list[int]:
         """Every process of a task, its escapees and their children included."""
@@ -133,7 +135,7 @@ class Family:
             if number is not signal.SIGKILL:
                 return
 
-    def _sort(self, touched: set[int], fresh: set[int]) -> tuple[dict[int, Exit], dict[int, Exit]]:
+    def _sort(self, touched: set[int]) -> tuple[dict[int, Exit], dict[int, Exit]]:
         over: dict[int, Exit] = {}
         outlived: dict[int, Exit] = {}
         for serial in touched:
@@ -143,7 +145,7 @@ class Family:
             if not self._left[serial]:
                 over[serial] = how
                 del self._exits[serial], self._left[serial]
-            elif serial in fresh:
+            else:
                 outlived[serial] = how
         return over, outlived
 

@@ -223,7 +223,7 @@ def report_of(entry: Entry) -> TaskReport:
         state=entry.state,
         started_at=entry.started_at,
         ended_at=entry.ended_at,
-        pid=entry.pid,
+        pid=entry.pid if over or entry.survivor is None else entry.survivor,
         # A code is told once nothing is left of the attempt, its children included.
         exit_code=entry.exit_code if over else None,
         signal=entry.signal if over else None,

@@ -200,14 +200,16 @@ class Keeper:
             state = ReportState.ENDED
             self.finish(Over(serial, state, now, how.exit_code, how.signal, message))
         for serial, how in outlived.items():
-            self.starter.reaped(serial, how)
-            record = MainEnded(serial, how.exit_code, how.signal)
-            self.journal.append(record)
-            self.ledger.apply(record)
             entry = self.ledger.by_serial[serial]
-            pids = ", ".join(map(str, self.family.living(serial)[:5]))
-            entry.message = f"its main process ended; children of it still run (pid {pids})"
-            self.changed(entry)
+            if not entry.main_ended:
+                self.starter.reaped(serial, how)
+                self._keep(MainEnded(serial, how.exit_code, how.signal))
+            left = self.family.left(serial)
+            if entry.survivor not in left:
+                # The oldest is told of, and another once that is gone: what is told of lives.
+                entry.survivor = min(left)
+                entry.message = "its main process ended; children of it still run"
+                self.changed(entry)
 
     def _why(self, serial: int, number: int | None) -> str:
         if number is None:
@@ -339,13 +341,16 @@ class Keeper:
         """Wait for any process of the task; it is over when two looks find none."""
         entry = self.ledger.by_serial[serial]
         for _ in range(2):
-            for pid in self._survivors_of(entry):
+            # The main process first: while it lives it is the one to be told of.
+            for pid in sorted(self._survivors_of(entry), key=lambda pid: (pid != entry.pid, pid)):
                 try:
                     fd = os.pidfd_open(pid)
                 except OSError:
                     continue
                 self._pidfds[fd] = serial
                 self._poll.register(fd, select.EPOLLIN)
+                entry.survivor = None if pid == entry.pid else pid
+                self.changed(entry)
                 return
         self.family.drop(serial)
         self.finish(recovery.gone(entry, wall_clock()))

@@ -126,6 +126,8 @@ class Entry(Struct, tag="entry"):
     pid: int | None = None
     ticks: int = 0
     started_at: datetime | None = None
+    #: One of its processes that lives, while its main process does not.
+    survivor: int | None = None
     #: The grace of the stop that was asked for.
     grace_s: float | None = None
     #: The main process ended and left children; its code is in `exit_code` and `signal`.

@@ -29,8 +29,9 @@ from interlock.modes.cli.flags import (
     add_selectors,
     seconds,
 )
-from interlock.modes.cli.kinds import Kind, kind_of, parse_names
+from interlock.modes.cli.kinds import JOBS, Kind, kind_of, parse_names
 from interlock.modes.cli.main import tell
+from interlock.modes.cli.outcomes import way_out
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.watching import Feed
 
@@ -148,8 +149,17 @@ def _await(session: Session, args: argparse.Namespace, going: list[tuple[_Thing,
     for (kind, namespace, name), uid in going:
         if not _is_gone_by(session, kind, namespace, name, uid, deadline):
             print(f"{kind.singular}/{name} is not gone yet", file=sys.stderr)
+            if kind is JOBS and (out := _way_out(session, namespace, name)):
+                print(f"  what became of it is not known: {out}", file=sys.stderr)
             return TIMED_OUT
     return OK
+
+
+def _way_out(session: Session, namespace: str, name: str) -> str:
+    try:
+        return way_out(session.api.get(JOBS, namespace, name))
+    except AnswerError:
+        return ""
 
 
 def _is_gone_by(

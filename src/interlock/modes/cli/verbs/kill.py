@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.choosing import chosen
+from interlock.modes.cli.choosing import LIVE, chosen
 from interlock.modes.cli.jobs import add_ending, ending, steer
 from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.session import Session
@@ -17,6 +17,6 @@ arguments = add_ending
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
-    names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="kill")), only_live=True)
+    names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="kill")), only=LIVE)
     order = ending(session, "being killed", gracePeriod="0s")
     return steer(session, args, names, order, verb="kill")

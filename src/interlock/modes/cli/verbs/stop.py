@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from interlock.modes.cli.choosing import add_choice, chosen
+from interlock.modes.cli.choosing import LIVE, add_choice, chosen
 from interlock.modes.cli.errors import OK, AnswerError
 from interlock.modes.cli.finding import exists
 from interlock.modes.cli.jobs import add_ending_flags, ending, finish, ordered, steer
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
-    names = chosen(session, args, lambda word: _meant(session, word), only_live=True)
+    names = chosen(session, args, lambda word: _meant(session, word), only=LIVE)
     if all(kind is JOBS for kind, _ in names):
         return steer(session, args, names, ending(session, "stopping"), verb="stop")
     code, changed = OK, []
