@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -23,9 +24,11 @@ from interlock.api.protobuf_bodies import read_namespace
 from interlock.api.requests import Media, Request
 from interlock.api.routing import Target
 from interlock.api.views import Views
+from interlock.control.decision_log import log_decision, logger
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.resources.checks import check_due, check_new, check_update
 from interlock.resources.codec import encode, to_builtins
+from interlock.resources.deeds import deed_of, deletion_of
 from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import NAMESPACES
@@ -34,7 +37,7 @@ from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.patches import json_patch, merge_patch
 from interlock.resources.validation import read_resource
-from interlock.store.contract import Now, Selection, Store
+from interlock.store.contract import Journal, JournalEntry, Now, Selection, Store
 from interlock.store.rules import DEFAULT_NAMESPACE
 
 #: How often a write that names no version is tried again when others write too.
@@ -57,11 +60,20 @@ _Change = Callable[[Resource], _Draft]
 class Writes:
     """The verbs that change something. Everything is checked before the store sees it."""
 
-    def __init__(self, store: Store, views: Views, now: Now, mode: Mode = Mode.EMBEDDED) -> None:
+    def __init__(
+        self,
+        store: Store,
+        views: Views,
+        now: Now,
+        mode: Mode = Mode.EMBEDDED,
+        journal: Journal | None = None,
+    ) -> None:
         self._store = store
         self._views = views
         self._now = now
         self._mode = mode
+        #: Where it is written down who did what; a cluster has its audit log for that.
+        self._journal = journal
 
     async def create(self, target: Target, request: Request) -> Answer:
         """Store a new resource."""
@@ -131,6 +143,8 @@ class Writes:
                 if not left:
                     raise
                 continue
+            if not options.dry_run:
+                self._note(made, deed_of(old, made, request.person, self._now()))
             return self._answer(target, request, _Draft(made, warnings), 200)
         raise AssertionError("the last try raises or returns")
 
@@ -158,6 +172,8 @@ class Writes:
             raise RefusedError(403, told)
         how = deletion(request, await request.body())
         gone = await self._store.delete(target.key, how.options, dry_run=how.dry_run)
+        if not how.dry_run:
+            self._note(gone, deletion_of(gone, request.person))
         if gone.is_going:
             return Answer(200, encode(gone))
         return Answer(200, encode(success(target.kind, target.name, gone.metadata.uid)))
@@ -182,8 +198,31 @@ class Writes:
                 await self._store.delete(resource.key, options, dry_run=how.dry_run)
             except (NotFoundError, ConflictError):
                 continue  # Someone else deleted it, and perhaps made another of its name.
+            if not how.dry_run:
+                self._note(resource, deletion_of(resource, request.person))
             gone.append(resource)
         return self._views.list(target, request, replace(page, items=tuple(gone)))
+
+    def _note(self, resource: Resource, deed: str) -> None:
+        """Write down who did what. Who made a resource stands on it, as long as it is there."""
+        if not deed or self._journal is None:
+            return
+        kind, namespace, name = resource.key
+        now = self._now()
+        self._journal.append(
+            JournalEntry(
+                at=now,
+                kind=kind,
+                namespace=namespace,
+                name=name,
+                room="api",
+                actions=(),
+                reason=deed,
+                version=resource.version,
+            )
+        )
+        if logger.isEnabledFor(logging.INFO):
+            log_decision(f"{resource.key} api v{resource.version}: {deed}", now)
 
     def _answer(self, target: Target, request: Request, draft: _Draft, status: int) -> Answer:
         shown = self._views.one(target, request, draft.resource)

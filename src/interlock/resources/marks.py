@@ -305,7 +305,7 @@ def completed(old: Resource | None, new: R, person: str) -> R:
         return new
     notes = dict(new.metadata.annotations)
     if old is None:
-        _sign_creation(notes, person)
+        _sign_creation(new, notes, person)
     else:
         assert isinstance(old, Job | JobConfig | ControlledJob), f"{new.key}: another kind before"
         _sign_suspension(old, new, notes, person)
@@ -323,9 +323,13 @@ def completed(old: Resource | None, new: R, person: str) -> R:
     return made
 
 
-def _sign_creation(notes: dict[str, str], person: str) -> None:
+def _sign_creation(
+    new: Job | JobConfig | ControlledJob, notes: dict[str, str], person: str
+) -> None:
     if person:
         notes[CREATOR_ANNOTATION] = person
+        if new.spec.suspend:
+            notes[SUSPENDED_BY_ANNOTATION] = person
         notes.update((name, person) for name in _BY if name in notes)
         _take_out_name(notes)
 

@@ -286,3 +286,27 @@ def test_an_unknown_job_without_a_lock_can_be_released(interlock: Program, serve
     interlock("release", "--job", "held", "--reason", "x", code=5)
     assert "its fate needs nobody's word" in interlock.errors
     interlock("release", "--reason", "x", code=2)
+
+
+@pytest.mark.parametrize("variable", ["", "somebody-else"], ids=["unset", "another's"])
+def test_the_proven_name_is_told_whatever_the_environment_says(
+    interlock: Program, variable: str
+) -> None:
+    for name in ("USER", "LOGNAME"):
+        interlock.env[name] = variable
+    job = f"proven-{len(variable)}"
+    interlock("run", "--name", job, "--suspend", "--", "true")
+    interlock("suspend", job, "--reason", "audit")
+    interlock("resume", job)
+    interlock("wait", job)
+    again = interlock("retry", job, "-o", "name").strip().removeprefix("job/")
+    interlock("run", "--name", f"{job}-held", "--suspend", "--", "true")
+    until(partial(_tells, interlock, f"{job}-held", f"it is suspended by {me()}", 1))
+    interlock("delete", "job", job)
+
+    assert row(interlock, again)["BY"] == me()
+    assert f" by {me()}\n" in interlock("describe", "job", again)
+    history = interlock("history", job)
+    for deed in ("suspended", "resumed", "deleted"):
+        assert f"{deed} by {me()}" in history
+    assert "somebody-else" not in history

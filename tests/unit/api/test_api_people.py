@@ -12,6 +12,7 @@ from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ExecutionStatus, TaskState, TaskStatus
+from interlock.store.memory import MemoryJournal
 from interlock.testing.asking import JOB, JOBS, Asker, Reply, asking
 from interlock.testing.builders import T0
 from interlock.testing.simulation.loop import run_now
@@ -41,7 +42,8 @@ class Desk:
 
     def __init__(self, person: str = "alice") -> None:
         self.guard = NamingGuard(person)
-        self.asker = Asker(security=self.guard)
+        self.journal = MemoryJournal()
+        self.asker = Asker(security=self.guard, journal=self.journal)
         self._ask = asking(self.asker)
 
     def ask(self, method: str, path: str, body: Any = None) -> Reply:
@@ -158,3 +160,73 @@ def test_marks_that_nobody_knows_are_refused(desk: Desk) -> None:
         422,
         'metadata.labels["interlock.dev/team"]',
     )
+
+
+def history(desk: Desk, name: str = "hello", kind: str = "Job") -> list[str]:
+    """What people did to a resource, oldest first."""
+    rows = run_now(desk.journal.read(Key(kind, "default", name)))
+    return [entry.reason for _, entry in reversed(rows) if entry.room == "api"]
+
+
+def test_what_people_do_is_in_the_history_with_their_names(desk: Desk) -> None:
+    desk.patch({}, suspend=True, suspendReason="month end")
+    desk.guard.person = "carol"
+    desk.patch({"suspended-by": "mallory"}, suspend=True)
+    desk.patch({}, suspend=None, suspendReason=None)
+    desk.patch({}, suspend=None)
+    desk.patch({}, priority=3)
+    desk.patch({"stopped-by": "mallory"}, killAt="2026-01-05T12:00:00Z")
+    desk.patch({}, gracePeriod="0s")
+    desk.guard.person = "dave"
+    desk.ask("DELETE", f"{JOBS}/hello?dryRun=All")
+    desk.ask("DELETE", f"{JOBS}/hello")
+
+    assert history(desk) == [
+        "suspended by alice: month end",
+        "changed by carol",
+        "resumed by carol",
+        "changed by carol",
+        "stopped by carol",
+        "given 0s to stop by carol",
+        "deleted by dave (created by alice)",
+    ]
+
+
+def test_a_release_is_in_the_history(desk: Desk) -> None:
+    desk.lose()
+    desk.patch({"release": "looked", "released-by": "mallory"})
+
+    assert history(desk) == ["released by alice: looked"]
+
+
+def test_deleting_many_is_in_the_history_of_each(desk: Desk) -> None:
+    desk.ask("DELETE", JOBS)
+
+    assert history(desk) == ["deleted by alice (created by alice)"]
+
+
+def test_exceptions_are_in_the_history() -> None:
+    desk = Desk()
+    desk.ask("POST", CONTROLLED, ENGINE)
+    hold = {"action": "Hold", "from": "2026-01-05T12:00:00Z", "until": "2026-01-05T13:00:00Z"}
+    change = {"spec": {"overrides": [{**hold, "by": "mallory", "reason": "audit"}]}}
+    desk.ask("PATCH", f"{CONTROLLED}/engine", change)
+    desk.ask("PATCH", f"{CONTROLLED}/engine", {"spec": {"overrides": None}})
+
+    what = "Hold 2026-01-05T12:00:00Z to 2026-01-05T13:00:00Z"
+    assert history(desk, "engine", "ControlledJob") == [
+        f"{what} asked for by alice: audit",
+        f"{what} taken back by alice",
+    ]
+
+
+def test_where_nobody_knows_who_asks_that_is_said() -> None:
+    desk = Desk(person="")
+    desk.ask("POST", JOBS, JOB)
+    desk.patch({"stopped-by": "bob"}, killAt="2026-01-05T12:00:00Z")
+    desk.ask("DELETE", f"{JOBS}/hello")
+
+    assert history(desk) == [
+        "stopped by bob",
+        "deleted by somebody whom the server does not know",
+    ]

@@ -12,6 +12,7 @@ from interlock.modes.cli import completing
 from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import parse, seconds
 from interlock.modes.cli.main import main
+from interlock.modes.cli.person import person
 from interlock.modes.cli.table import VERBS
 from interlock.modes.cli.verbs.retry import repeated
 from interlock.modes.cli.verbs.run import job_from
@@ -131,7 +132,8 @@ def test_a_retry_is_the_same_job_without_its_moments() -> None:
     new = repeated(old)
     assert new["spec"] == {"noop": {}, "priority": 2}
     assert new["metadata"]["labels"] == {"a": "b"}
-    assert new["metadata"]["annotations"] == {"interlock.dev/retry-of": "n" * 63}
+    annotations = new["metadata"]["annotations"]
+    assert annotations == {"interlock.dev/retry-of": "n" * 63, "interlock.dev/creator": person()}
     assert len(new["metadata"]["generateName"]) + 5 <= 63
     assert "status" not in new
 

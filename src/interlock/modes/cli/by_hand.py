@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from interlock.modes.cli.controlled import Controlled, person, read_controlled, windows_of
+from interlock.modes.cli.controlled import Controlled, read_controlled, windows_of
 from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
 from interlock.modes.cli.jobs import marks_of_stop, stopped_because, told_to_end
 from interlock.modes.cli.kinds import JOBS
 from interlock.modes.cli.overriding import whose
+from interlock.modes.cli.person import person
 from interlock.modes.cli.session import Session
 from interlock.resources.codec import to_builtins
 from interlock.resources.controlled_job import OverrideAction
@@ -129,8 +130,7 @@ def _next(controlled: Controlled, number: int) -> Job:
     )
     body: Job = to_builtins(job)
     body.pop("status", None)
-    if who := person():
-        body["metadata"]["annotations"][CREATOR_ANNOTATION] = who
+    body["metadata"]["annotations"][CREATOR_ANNOTATION] = person()
     return body
 
 

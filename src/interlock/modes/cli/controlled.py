@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -163,8 +162,3 @@ def _owner(job: Job) -> str:
 def _number(job: Job) -> int:
     text = str((job["metadata"].get("annotations") or {}).get(RUN_ID_ANNOTATION, ""))
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else -1
-
-
-def person() -> str:
-    """Who gives the order, as far as this machine knows."""
-    return os.environ.get("USER", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.moments import parse_moment, server_now, write_moment
 from interlock.modes.cli.outcomes import has_ended, phase_of, way_out
+from interlock.modes.cli.person import person
 from interlock.modes.cli.session import Session
 
 TYPE_CHECKING = False
@@ -85,9 +85,8 @@ def marks_of_stop() -> dict[str, str]:
 
 def stopped_because(verb: str, reason: str = "") -> dict[str, str]:
     """The annotations that say why a Job is stopped, and by whom as far as this machine knows."""
-    who = os.environ.get("USER", "")
-    told = {STOPPED_BECAUSE: f"{verb}: {reason}" if reason else verb}
-    return {**told, STOPPED_BY: who} if who else told
+    told = f"{verb}: {reason}" if reason else verb
+    return {STOPPED_BECAUSE: told, STOPPED_BY: person()}
 
 
 def is_of(job: Job, kind: Kind) -> bool:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from interlock.modes.cli.controlled import person
 from interlock.modes.cli.creating import create_job
 from interlock.modes.cli.day_words import DayWords, has_zone
 from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.finding import found
 from interlock.modes.cli.kinds import JOB_CONFIGS, parse_name
 from interlock.modes.cli.moments import server_now
+from interlock.modes.cli.person import person
 from interlock.modes.cli.planning import LONGEST_S
 from interlock.modes.cli.schedules import read_one
 from interlock.modes.cli.session import Session
@@ -55,8 +55,7 @@ def run_config(session: Session, args: Namespace) -> tuple[dict[str, Any], str]:
         raise _refused(config, made.problems)
     body = to_builtins(made.job)
     body.pop("status", None)
-    if who := person():
-        body["metadata"].setdefault("annotations", {})[CREATOR_ANNOTATION] = who
+    body["metadata"].setdefault("annotations", {})[CREATOR_ANNOTATION] = person()
     job = create_job(session, body)
     _tell_of_no_effect(config, values, dict(args.substitution))
     return job, told

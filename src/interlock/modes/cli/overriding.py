@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from interlock.modes.cli.controlled import Controlled, controlled_of, person
+from interlock.modes.cli.controlled import Controlled, controlled_of
 from interlock.modes.cli.errors import BAD_INPUT, CONFLICT, CommandError
 from interlock.modes.cli.finding import found
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, parse_name
+from interlock.modes.cli.person import person
 from interlock.modes.cli.revising import revise
 from interlock.modes.cli.schedules import noun_of
 from interlock.modes.cli.session import Session

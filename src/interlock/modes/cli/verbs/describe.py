@@ -85,7 +85,7 @@ def _head(item: dict[str, Any]) -> list[str]:
         ("Labels", _pairs(metadata.get("labels"))),
         ("Annotations", _pairs(_plain(metadata.get("annotations")))),
         ("Owners", ", ".join(f"{one['kind']}/{one['name']}" for one in owners)),
-        ("Created", day_and_time(metadata.get("creationTimestamp"))),
+        ("Created", _created(metadata)),
         ("Deleting", day_and_time(metadata.get("deletionTimestamp"))),
         ("Version", f"{metadata.get('resourceVersion')} (generation {metadata.get('generation')})"),
     ]  # fmt: skip
@@ -133,6 +133,12 @@ def _attempt(attempt: dict[str, Any]) -> list[str]:
 def _plain(annotations: dict[str, str] | None) -> dict[str, str]:
     """Without kubectl's copy of the whole definition, which the spec shows already."""
     return {k: v for k, v in (annotations or {}).items() if not k.endswith("configuration")}
+
+
+def _created(metadata: dict[str, Any]) -> str:
+    who = (metadata.get("annotations") or {}).get("interlock.dev/creator")
+    at = day_and_time(metadata.get("creationTimestamp"))
+    return f"{at} by {who}" if who else at
 
 
 def _pairs(values: dict[str, str] | None) -> str:

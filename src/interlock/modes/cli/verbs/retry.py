@@ -16,9 +16,11 @@ from interlock.modes.cli.choosing import add_choice, chosen
 from interlock.modes.cli.creating import create_job, told_as_made
 from interlock.modes.cli.flags import add_namespace, add_output, add_waiting
 from interlock.modes.cli.kinds import JOBS, job_name
+from interlock.modes.cli.person import person
 from interlock.modes.cli.session import Session
 
 RETRY_OF = "interlock.dev/retry-of"
+CREATOR = "interlock.dev/creator"
 _MOMENTS = ("killAt", "startAfter", "startBy", "suspend", "suspendReason")
 #: Names are DNS labels of 63 characters, five of which the server adds.
 _ROOM = 63 - len("-retry-") - 5
@@ -52,7 +54,7 @@ def repeated(old: dict[str, Any]) -> dict[str, Any]:
     base = old["metadata"]["name"]
     metadata: dict[str, Any] = {
         "generateName": f"{base[:_ROOM].rstrip('-')}-retry-",
-        "annotations": {RETRY_OF: base},
+        "annotations": {RETRY_OF: base, CREATOR: person()},
     }
     if labels := old["metadata"].get("labels"):
         metadata["labels"] = labels

@@ -25,7 +25,6 @@ Job: it wins over options, and over the substitutions of the template.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,6 +41,7 @@ from interlock.modes.cli.flags import (
     seconds,
 )
 from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.person import person
 from interlock.modes.cli.session import Session
 
 POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
@@ -178,8 +178,7 @@ def job_from(args: argparse.Namespace, *, local: bool) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": args.name} if args.name else {"generateName": "run-"}
     if args.label:
         metadata["labels"] = dict(args.label)
-    if user := os.environ.get("USER"):
-        metadata["annotations"] = {"interlock.dev/creator": user}
+    metadata["annotations"] = {"interlock.dev/creator": person()}
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.name,
