@@ -286,6 +286,8 @@ def test_an_unknown_job_without_a_lock_can_be_released(interlock: Program, serve
     interlock("release", "--job", "held", "--reason", "x", code=5)
     assert "its fate needs nobody's word" in interlock.errors
     interlock("release", "--reason", "x", code=2)
+    interlock("release", "held", "--reason", " ", code=2)
+    assert "say why you are sure" in interlock.errors
 
 
 @pytest.mark.parametrize("variable", ["", "somebody-else"], ids=["unset", "another's"])

@@ -45,6 +45,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Write the person's word on each Job; the server does the rest."""
+    if not args.reason.strip():
+        raise CommandError(
+            "--reason is empty", hint="say why you are sure that it is gone", code=BAD_INPUT
+        )
     if args.job:
         return _release_lock(session, args)
     code, changed = OK, []
