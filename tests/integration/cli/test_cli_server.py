@@ -106,6 +106,58 @@ spec:
 """
 
 
+TWICE = "kind: {kind}\nmetadata: {{name: twice{more}}}\nspec: {spec}\n"
+SPECS = {"Job": "{noop: {}, suspend: true}", "JobConfig": "{template: {spec: {noop: {}}}}"}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize("verb", ["check", "apply", "diff", "plan"])
+def test_the_same_name_twice_is_refused_as_a_whole(
+    interlock: Program, kind: str, verb: str
+) -> None:
+    document = TWICE.format(kind=kind, spec=SPECS[kind], more="")
+    below = interlock.folder / "below"
+    below.mkdir()
+    (below / "a.yaml").write_text(document)
+    (below / "b.yaml").write_text("# other\n" + document)
+    both = interlock.folder / "both.yaml"
+    both.write_text(f"{document}---\n{document}")
+
+    for argv, first, second in (
+        (["-f", "both.yaml"], "both.yaml, line 2", "both.yaml: "),
+        (["-R", "-f", "."], "below/a.yaml, line 2", "below/b.yaml: "),
+        (["-f", "below/a.yaml", "-f", "below/b.yaml"], "below/a.yaml, line 2", "below/b.yaml: "),
+        (["-f", "-"], "standard input, line 2", "standard input: "),
+        (["-f", "below/a.yaml", "-f", "-"], "below/a.yaml, line 2", "standard input: "),
+    ):
+        interlock(verb, *argv, code=2, given=both.read_text())
+        assert f"{second}{kind} twice was refused, nothing was stored" in interlock.errors
+        assert f"is defined twice, and first in {first}" in interlock.errors
+    interlock("get", kind, "twice", code=4)
+
+
+def test_one_name_in_two_namespaces_is_fine(interlock: Program) -> None:
+    here = TWICE.format(kind="Job", spec=SPECS["Job"], more="")
+    named = TWICE.format(kind="Job", spec=SPECS["Job"], more=", namespace: default")
+    other = TWICE.format(kind="Job", spec=SPECS["Job"], more=", namespace: elsewhere")
+    config = TWICE.format(kind="JobConfig", spec=SPECS["JobConfig"], more="")
+
+    interlock("check", "-f", "-", given=f"{here}---\n{other}---\n{config}")
+    interlock("apply", "-f", "-", code=2, given=f"{here}---\n{named}")
+    assert "is defined twice" in interlock.errors
+
+
+def test_what_has_no_place_is_told_with_the_rest(interlock: Program) -> None:
+    documents = [
+        "kind: Job\nmetadata: {generateName: a-}\nspec: {noop: {}}\n",
+        "kind: Job\nmetadata: {name: b, namespace: other}\nspec: {noop: {}}\n",
+        "kind: Job\nmetadata: {name: c}\nspec: {timeout: 5}\n",
+    ]
+    interlock("apply", "-n", "default", "-f", "-", code=2, given="---\n".join(documents))
+    for path in ("metadata.generateName", "metadata.namespace", "spec.timeout"):
+        assert path in interlock.errors
+
+
 def test_apply_diff_delete(interlock: Program) -> None:
     file = interlock.folder / "jobs" / "deep" / "job.yaml"
     file.parent.mkdir(parents=True)

@@ -72,7 +72,7 @@ def test_apply(answers: list[Any], word: str, asked: str) -> None:
     server = ScriptedServer(*answers)
     session = cast(Session, server)
     data = {"kind": "Job", "metadata": {"name": "x"}, "spec": {"priority": 0}}
-    wanted = Wanted(session, Given("f.yaml", Document(data, {})), None)
+    wanted = Wanted(session, Given("f.yaml", Document(data, {})))
 
     assert apply(session, wanted)[0] == word
     assert " ".join(server.asked) == asked

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError, did_you_mean
+from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
+from interlock.modes.cli.files import files_in, nothing_in, read_file
+from interlock.modes.cli.main import tell
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.kinds import KINDS
 from interlock.resources.manifests import Document, ManifestError, read_manifests
 from interlock.resources.validation import read_resource
-
-_ENDINGS = (".yaml", ".yml", ".json")
 
 
 class Given:
@@ -83,46 +84,57 @@ def _found(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def read_documents(files: list[str], *, recursive: bool = False) -> list[Given]:
+class Reading:
+    """What files hold: documents, and what is wrong with the files themselves."""
+
+    def __init__(self) -> None:
+        self.found: list[Given] = []
+        #: Files that cannot be read, or that are not YAML.
+        self.flaws: list[CommandError] = []
+
+    def add(self, name: str) -> None:
+        """Read a file: what is whole of it, up to what is wrong with it."""
+        shown = "standard input" if name == "-" else name
+        try:
+            documents = read_manifests(read_file(name))
+        except CommandError as error:
+            self.flaws.append(error)
+            return
+        except ManifestError as error:
+            place = f", line {error.line}" if error.line else ""
+            self.flaws.append(CommandError(f"{shown}{place}: {error.message}", code=BAD_INPUT))
+            documents = error.before
+        self.found += [Given(shown, document) for document in documents]
+
+
+def read_all(files: list[str], *, recursive: bool = False) -> Reading:
     """Every document of the files, and of the files in the directories, but not below them."""
     if not files:
         raise CommandError("which files?", hint="name them with -f FILE", code=BAD_INPUT)
-    found = [given for file in files for given in _read(file, recursive)]
-    if not found:
-        hint = "" if recursive else "-R reads what is below a directory too"
-        raise CommandError(f"nothing is defined in {', '.join(files)}", hint=hint, code=BAD_INPUT)
-    return found
+    reading = Reading()
+    for name in files:
+        for file in files_in(name, recursive=recursive):
+            if isinstance(file, CommandError):
+                reading.flaws.append(file)
+            else:
+                reading.add(file)
+    if not reading.found and not reading.flaws:
+        raise nothing_in(files, recursive=recursive)
+    return reading
 
 
-def _read(name: str, recursive: bool) -> list[Given]:
-    if name == "-":
-        return _parse("standard input", sys.stdin.buffer.read())
-    path = Path(name)
-    if path.is_dir():
-        every = path.rglob("*") if recursive else path.glob("*")
-        inside = sorted(file for file in every if file.suffix in _ENDINGS)
-        return [given for file in inside if file.is_file() for given in _parse_file(file)]
-    return _parse_file(path)
+def read_documents(files: list[str], *, recursive: bool = False) -> list[Given]:
+    """Every document of files that can be read as a whole; what they say is not looked at."""
+    reading = read_all(files, recursive=recursive)
+    refuse(reading.flaws, [])
+    return reading.found
 
 
-def _parse_file(path: Path) -> list[Given]:
-    try:
-        return _parse(str(path), path.read_bytes())
-    except OSError as error:
-        near = [str(path.with_name(one.name)) for one in path.parent.glob("*")] if path.parent.is_dir() else []  # fmt: skip  # noqa: E501
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}",
-            hint=did_you_mean(str(path), near),
-            code=BAD_INPUT,
-        ) from None
-
-
-def _parse(file: str, text: bytes) -> list[Given]:
-    try:
-        return [Given(file, document) for document in read_manifests(text)]
-    except ManifestError as error:
-        place = f", line {error.line}" if error.line else ""
-        raise CommandError(f"{file}{place}: {error.message}", code=BAD_INPUT) from None
+def read_good(files: list[str], *, recursive: bool = False) -> list[Given]:
+    """Every document, once all were found good and no two are the same."""
+    reading = read_all(files, recursive=recursive)
+    refuse(reading.flaws, refusals_of(reading.found))
+    return reading.found
 
 
 def refusal_of(given: Given) -> Refusal | None:
@@ -149,12 +161,56 @@ def refused_by_server(given: Given, error: AnswerError) -> Refusal | None:
     return Refusal(given, tuple(problems) or (Problem("", error.message),))
 
 
-def check_all(found: list[Given]) -> None:
-    """Refuse everything when one document is bad: nothing is stored before all were checked."""
-    refusals = [refusal for given in found if (refusal := refusal_of(given))]
+#: Finds what is wrong with where a document is to go.
+Placing = Callable[[Given], tuple[Problem, ...]]
+
+
+def refusals_of(
+    found: list[Given], *, namespace: str = "", placing: Placing = lambda _: ()
+) -> list[Refusal]:
+    """All that is wrong with documents, by themselves and beside each other.
+
+    `namespace` is where those go that name none. Two of the same kind, namespace and name would
+    be one object, and whichever comes last would win without a word.
+    """
+    refusals = []
+    first: dict[tuple[str, str, str], Given] = {}
+    for given in found:
+        own = refusal_of(given)
+        problems = (*(own.problems if own else ()), *placing(given))
+        key = _key(given.data, namespace)
+        before = first.setdefault(key, given) if key is not None else given
+        if before is not given:
+            place = f"{before.file}, line {before.line_of('metadata.name')}"
+            message = f"is defined twice, and first in {place}: leave one of them out"
+            problems += (Problem("metadata.name", message, key[2] if key else ""),)
+        if problems:
+            refusals.append(Refusal(given, problems))
+    return refusals
+
+
+def _key(data: dict[str, Any], namespace: str) -> tuple[str, str, str] | None:
+    """What an object is found by; None when it has no name of its own."""
+    kind = KINDS.get(str(data.get("kind")))
+    metadata = data.get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    name = metadata.get("name")
+    if kind is None or not isinstance(name, str) or not name:
+        return None
+    place = str(metadata.get("namespace") or namespace) if kind.namespaced else ""
+    return kind.name, place, name
+
+
+def refuse(flaws: list[CommandError], refusals: list[Refusal]) -> None:
+    """Tell all that is wrong with files and documents, if anything is, and end."""
+    if len(flaws) == 1 and not refusals:
+        raise flaws[0]
+    for flaw in flaws:
+        tell(flaw)
     for refusal in refusals:
         print("\n".join(refusal.lines()), file=sys.stderr)
-    if refusals:
+    if flaws or refusals:
         raise RefusedError
 
 

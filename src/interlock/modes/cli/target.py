@@ -155,8 +155,13 @@ def _running_here() -> dict[str, str]:
     data = os.environ.get("INTERLOCK_DATA") or ".interlock"
     try:
         os.lstat(data)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except OSError as error:
+        # It may be there: going to another server than was meant would be worse than going nowhere.
+        raise CommandError(
+            f"cannot look at {data}: {error.strerror}", hint=_ELSE, code=BAD_INPUT
+        ) from None
     from interlock.private_files import NotPrivateError, check_directory, read_private
 
     try:

@@ -10,8 +10,8 @@ import sys
 from difflib import unified_diff
 from typing import Any
 
-from interlock.modes.cli.applying import Wanted, apply, wanted_from
-from interlock.modes.cli.documents import check_all, read_documents, refused_by_server
+from interlock.modes.cli.applying import Wanted, apply, read_wanted
+from interlock.modes.cli.documents import refused_by_server
 from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, AnswerError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output
 from interlock.modes.cli.main import tell
@@ -39,10 +39,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have the server work out each result, and compare."""
-    found = read_documents(args.filename, recursive=args.recursive)
-    check_all(found)
     code, changes = OK, []
-    for wanted in wanted_from(session, found, args.namespace):
+    for wanted in read_wanted(session, args):
         try:
             _, before, after = apply(session, wanted, dry_run=True)
         except AnswerError as error:
