@@ -50,6 +50,24 @@ def test_logs(interlock: Program) -> None:
     interlock("logs", "nothing-here", code=4)
 
 
+def test_a_task_that_is_not_there_is_told_with_those_that_are(interlock: Program) -> None:
+    interlock("run", "--name", "fan", "--count", "3", "--wait", "--", "true")
+    interlock("run", "--name", "fan-held", "--count", "3", "--suspend", "--", "true")
+    for name, flag in (("fan", "--tail=1"), ("fan", "-f"), ("fan-held", "-f")):
+        interlock("logs", name, "--task", "999", flag, code=4)
+        told = f"error: job/{name} has no task 999: its tasks are 0 to 2\n"
+        assert interlock.errors == told
+    interlock("logs", "fan", "--attempt", "7", code=4)
+    assert interlock.errors == "error: task 0 of job/fan has no attempt 7\n"
+
+
+def test_a_word_that_is_no_jobconfig_is_perhaps_a_command(interlock: Program) -> None:
+    interlock("run", "--wait", "date", "-n", "default", code=4)
+    assert "a command comes after --: interlock run --wait -n default -- date\n" in interlock.errors
+    interlock("run", "jc/date", code=4)
+    assert "comes after" not in interlock.errors
+
+
 def test_every_task_is_shown(interlock: Program) -> None:
     told = interlock("run", "--follow", "--count", "3", "--", "echo", "I am ${task.index}")
     assert sorted(told.splitlines()) == ["0| I am 0", "1| I am 1", "2| I am 2"]

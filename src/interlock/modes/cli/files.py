@@ -39,16 +39,20 @@ def unreadable(name: str, error: OSError) -> CommandError:
     """What to say of a file that cannot be read; one that is there is not suggested."""
     hint = ""
     if isinstance(error, FileNotFoundError):
-        path = Path(name)
-        hint = did_you_mean(str(path), (str(path.with_name(one)) for one in _beside(path)))
+        hint = _meant(Path(name))
     return CommandError(f"cannot read {name}: {error.strerror}", hint=hint, code=BAD_INPUT)
 
 
-def _beside(path: Path) -> list[str]:
+def _meant(path: Path) -> str:
+    """A file beside it that is named nearly so."""
     try:
-        return [one.name for one in path.parent.iterdir() if one.name != path.name]
+        beside = [one.name for one in path.parent.iterdir()]
     except OSError:
-        return []
+        return ""
+    near = did_you_mean(path.name, beside)
+    return (
+        near.replace("`", f"`{path.with_name('')}/", 1) if near and path.parent != Path() else near
+    )
 
 
 def files_in(name: str, *, recursive: bool) -> Iterator[str | CommandError]:

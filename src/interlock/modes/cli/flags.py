@@ -9,7 +9,7 @@ from interlock.modes.cli.table import Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
     from typing import NoReturn
 
@@ -23,12 +23,17 @@ class HelpShown(Exception):  # noqa: N818 - it is no error
 class Parser(argparse.ArgumentParser):
     """argparse, with errors that say what to do."""
 
+    @property
+    def flags(self) -> Mapping[str, argparse.Action]:
+        """The flags there are, by each of their spellings."""
+        return self._option_string_actions
+
     def error(self, message: str) -> NoReturn:
         """Refuse a command line."""
         hint = f"`{self.prog} --help` tells how to write it"
         if message.startswith("unrecognized arguments: "):
             word = message.partition(": ")[2].split()[0]
-            near = did_you_mean(word.partition("=")[0], self._option_string_actions)
+            near = did_you_mean(word.partition("=")[0], self.flags)
             hint = near or hint
         raise CommandError(f"{self.prog}: {message}", hint=hint, code=BAD_INPUT)
 
@@ -57,16 +62,27 @@ def parser_for(verb: Verb, module: ModuleType) -> Parser:
 def parse(verb: Verb, module: ModuleType, argv: list[str]) -> argparse.Namespace | None:
     """What was typed after the verb; None when it was a call for help."""
     command: list[str] = []
+    whole = argv
     if verb.takes_command and "--" in argv:
         cut = argv.index("--")
         argv, command = argv[:cut], argv[cut + 1 :]
+    parser = parser_for(verb, module)
     try:
-        args = _parsed(parser_for(verb, module), argv)
+        args = _parsed(parser, argv)
     except HelpShown:
         return None
+    except CommandError as error:
+        if not verb.takes_command:
+            raise
+        from interlock.modes.cli.dashes import without_dashes
+
+        raise without_dashes(verb.name, whole, parser.flags, error) from None
     args.verb = verb.name
     if verb.takes_command:
+        from interlock.modes.cli.dashes import Typed, first_word
+
         args.command = command
+        args.typed = Typed(verb.name, argv, first_word(argv, parser.flags))
     return args
 
 

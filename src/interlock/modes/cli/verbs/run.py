@@ -39,7 +39,7 @@ from interlock.modes.cli.flags import (
     pair,
     seconds,
 )
-from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.kinds import JOBS, is_kind
 from interlock.modes.cli.session import Session
 
 POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
@@ -130,16 +130,25 @@ def _check_flags(args: argparse.Namespace) -> None:
             code=BAD_INPUT,
         )
     _check_substitutions(args.substitution)
+    if args.config and "/" in args.config and not is_kind(args.config.partition("/")[0]):
+        raise CommandError(
+            "a command comes after --",
+            hint=f"did you mean: {args.typed.as_command}",
+            code=BAD_INPUT,
+        )
     flags, whose = (OF_COMMANDS, "command") if args.config else (OF_CONFIGS, "JobConfig")
     for flag in flags:
         if getattr(args, flag.replace("-", "_")) not in (None, "", [], False):
             raise CommandError(
                 f"--{flag} is for a {whose}",
-                hint=f"what jobconfig/{args.config} runs, and how, is in its spec.template"
-                if args.config
-                else "`interlock run --help` tells more",
+                hint=_template_hint(args) if args.config else "`interlock run --help` tells more",
                 code=BAD_INPUT,
             )
+
+
+def _template_hint(args: argparse.Namespace) -> str:
+    of_config = f"what jobconfig/{args.config} runs, and how, is in its spec.template"
+    return f"{of_config}; or, if {args.config} is a command: {args.typed.as_command}"
 
 
 def _check_substitutions(given: list[tuple[str, str]]) -> None:
