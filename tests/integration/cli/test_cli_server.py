@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,45 @@ def test_what_has_no_place_is_told_with_the_rest(interlock: Program) -> None:
     interlock("apply", "-n", "default", "-f", "-", code=2, given="---\n".join(documents))
     for path in ("metadata.generateName", "metadata.namespace", "spec.timeout"):
         assert path in interlock.errors
+
+
+STORED = """\
+{{"apiVersion": "interlock.dev/v1alpha1", "kind": "Job", "metadata": {{"name": "{name}"}},
+ "spec": {{"noop": {{}}, "suspend": true, "priority": 3}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "word"),
+    [
+        pytest.param("{noop: {}, suspend: true, priority: 3}", "unchanged", id="the same"),
+        pytest.param("{noop: {}, suspend: true}", "unchanged", id="less"),
+        pytest.param('{noop: {}, suspend: true, title: ""}', "unchanged", id="a default"),
+        pytest.param("{noop: {}, suspend: true, priority: 4}", "configured", id="other"),
+    ],
+)
+def test_apply_and_diff_agree_on_what_was_stored_without_them(
+    interlock: Program, server: Server, request: pytest.FixtureRequest, file: str, word: str
+) -> None:
+    """As the examples are, and what kubectl creates: without a record of what was applied."""
+    name = request.node.callspec.id.replace(" ", "-")
+    post = urllib.request.Request(
+        f"{server.url}/apis/interlock.dev/v1alpha1/namespaces/default/jobs",
+        STORED.format(name=name).encode(),
+        {"Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(post).close()
+    document = f"kind: Job\nmetadata: {{name: {name}}}\nspec: {file}\n"
+
+    differs = word == "configured"
+    assert bool(interlock("diff", "-f", "-", given=document, code=int(differs))) == differs
+    assert interlock("apply", "-f", "-", "--dry-run", given=document).split()[1] == word
+    assert interlock("apply", "-f", "-", given=document) == f"job/{name} {word}\n"
+    assert interlock("diff", "-f", "-", given=document) == ""
+    assert interlock("apply", "-f", "-", given=document) == f"job/{name} unchanged\n"
+
+    # What it said is on record all the same: what a file no longer says is removed.
+    assert "last-applied" in interlock("get", f"job/{name}", "-o", "json")
 
 
 def test_apply_diff_delete(interlock: Program) -> None:

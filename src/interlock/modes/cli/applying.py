@@ -7,9 +7,15 @@ from typing import Any
 from interlock.modes.cli.documents import Given, read_all, refusals_of, refuse
 from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
 from interlock.modes.cli.kinds import Kind, kind_of
-from interlock.modes.cli.merging import last_applied, three_way_patch, with_last_applied
+from interlock.modes.cli.merging import (
+    last_applied,
+    three_way_patch,
+    with_last_applied,
+    without_last_applied,
+)
 from interlock.modes.cli.session import Session
 from interlock.resources.errors import Problem
+from interlock.resources.job import JOB_FINALIZER
 from interlock.resources.kinds import KINDS
 
 TYPE_CHECKING = False
@@ -119,14 +125,28 @@ def _change(
     changed: dict[str, Any] = session.api.patch(
         wanted.kind, wanted.namespace, wanted.name, patch, dry_run=dry_run
     )
-    # A file may say what is the default anyway; then the server has nothing to store. The version
-    # does not tell: the status may have moved on meanwhile.
-    same = _lasting(changed) == _lasting(stored)
+    # A file may say what is the default anyway, or what was stored in another way: then there is
+    # nothing to change but the record of what was applied.
+    same = written(changed) == written(stored)
     return "unchanged" if same else "configured", stored, changed
 
 
-def _lasting(item: dict[str, Any]) -> dict[str, Any]:
-    """What stays as it is until somebody changes the definition."""
-    moving = ("resourceVersion", "managedFields")
-    metadata = {name: value for name, value in item["metadata"].items() if name not in moving}
-    return {**item, "metadata": metadata, "status": None}
+#: What the server writes, and no apply changes.
+_KEPT_BY_SERVER = (
+    "resourceVersion",
+    "generation",
+    "uid",
+    "creationTimestamp",
+    "managedFields",
+)
+
+
+def written(item: dict[str, Any] | None) -> dict[str, Any]:
+    """The part of a resource that a person writes: what `apply` and `diff` tell apart."""
+    if item is None:
+        return {}
+    plain = without_last_applied(item)
+    metadata = {k: v for k, v in plain["metadata"].items() if k not in _KEPT_BY_SERVER}
+    metadata["finalizers"] = [one for one in metadata.get("finalizers", ()) if one != JOB_FINALIZER]
+    kept = {name: value for name, value in metadata.items() if value}
+    return {**{k: v for k, v in plain.items() if k != "status"}, "metadata": kept}
