@@ -69,6 +69,82 @@ def test_a_word_that_is_no_jobconfig_is_perhaps_a_command(interlock: Program) ->
     assert "comes after" not in interlock.errors
 
 
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--timeout", "0s"], ["--timeout: expected more than 0s"]),
+        (["--lock", "a", "--lock", "a"], ["--lock: is there twice"]),
+        (["--label", "a b=c"], ["--label a b: bad name"]),
+        (["--env", "1A=x"], ["--env 1A: bad name"]),
+        (["--name", "Bad Name"], ["--name: expected lower-case", 'did you mean "bad-name"?']),
+        (["--title", "a\nb", "--retries", "5000"], ["  --title: ", "  --retries: expected 0 to"]),
+        (["--count", "20000", "--priority", "9999999999"], ["  --count: ", "  --priority: "]),
+        (["--substitution", "a=b"], ["--substitution a: expected the full name"]),
+        (["--", "${task.indx}"], ["the command: unknown variable"]),
+        (["--", "x", "${task.indx}"], ["argument 1 of the command: unknown variable"]),
+    ],
+    ids=lambda value: value[0].strip("- ")[:20],
+)
+def test_what_flags_say_is_refused_in_their_words(
+    interlock: Program, argv: list[str], expected: list[str]
+) -> None:
+    interlock("run", *argv, *(() if "--" in argv else ("--", "true")), code=2)
+    assert interlock.errors.startswith("error: interlock run: ")
+    assert "is invalid" not in interlock.errors
+    for words in expected:
+        assert words in interlock.errors
+
+
+def test_another_systems_definition_is_told_with_its_import(interlock: Program) -> None:
+    for version, kind, sort in (
+        ("batch/v1", "CronJob", "cronjob"),
+        ("interlock.dev/v1alpha1", "CronJob", "cronjob"),
+        ("batch.gresearch.co.uk/v1beta1", "ControlledJob", "controlledjob"),
+        ("execution.furiko.io/v1alpha1", "JobConfig", "furiko"),
+        ("execution.furiko.io/v1alpha1", "Job", "furiko"),
+    ):
+        text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{a: 1}}\n"
+        file = interlock.folder / "my file.yaml"
+        file.write_text(text)
+        interlock("apply", "-f", file.name, code=2)
+        assert f"interlock import {sort} 'my file.yaml'\n" in interlock.errors
+        assert "unknown field" not in interlock.errors
+        interlock("check", "-f", "-", code=2, given=text)
+        assert f"interlock import {sort} -\n" in interlock.errors
+    for name, text in (
+        ("crontab", "# nightly\nMAILTO=me\n0 2 * * * /bin/x\n"),
+        ("crontab", "@daily x\n*/5 * * * MON-FRI y z\n"),
+        ("icalendar", "BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n"),
+    ):
+        interlock("check", "-f", "-", code=2, given=text)
+        assert f"interlock import {name} -\n" in interlock.errors
+    interlock("check", "-f", "-", code=2, given="just some words\n")
+    assert "import" not in interlock.errors
+
+
+def test_a_data_directory_that_is_passed_over_is_told(interlock: Program) -> None:
+    """Only where people look for it: with the version, and when it does not work."""
+    told = "INTERLOCK_SERVER names it, so INTERLOCK_DATA is not looked at"
+    assert told not in interlock("version")
+    interlock.env |= {"INTERLOCK_DATA": "/somewhere/else"}
+    assert told in interlock("version")
+    assert interlock.json("version")["note"] == told
+    interlock("get", "jobs")
+    assert told not in interlock.errors
+    assert told not in interlock("version", "--server", interlock.env["INTERLOCK_SERVER"])
+    interlock.env |= {"INTERLOCK_SERVER": "http://127.0.0.1:1"}
+    interlock("get", "jobs", code=3)
+    assert told in interlock.errors
+
+
+def test_the_wrong_protocol_or_path_is_told(interlock: Program) -> None:
+    url = interlock.env["INTERLOCK_SERVER"]
+    interlock("get", "jobs", "--server", url.replace("http:", "https:"), code=3)
+    assert f"does not speak https\n  perhaps it speaks http: {url}\n" in interlock.errors
+    interlock("get", "jobs", "--server", f"{url}/api", code=4)
+    assert "the address ends in /api: leave that out?" in interlock.errors
+
+
 def test_every_task_is_shown(interlock: Program) -> None:
     told = interlock("run", "--follow", "--count", "3", "--", "echo", "I am ${task.index}")
     assert sorted(told.splitlines()) == ["0| I am 0", "1| I am 1", "2| I am 2"]

@@ -94,7 +94,36 @@ def spec_of(*argv: str) -> dict[str, Any]:
         pytest.param(["why", "lock/x"], "is not a Job or JobConfig or", id="why a lock"),
         pytest.param(["wait", "x", "--timeout", "soon"], "not a length of time", id="a time"),
         pytest.param(["run", "--env", "A", "--", "x"], "NAME=VALUE", id="a variable"),
-        pytest.param(["run", "--lock", "a=0", "--", "x"], "KEY=LIMIT", id="a limit"),
+        pytest.param(["run", "--lock", "a=0", "--", "x"], "at once: a whole number", id="a limit"),
+        pytest.param(["run", "--lock", "a=x", "--", "x"], "at once: a whole number", id="no limit"),
+        pytest.param(["run", "--lock", "=1", "--", "x"], "KEY=LIMIT", id="no key"),
+        pytest.param(["run", "--priority", "x", "--", "x"], "is not a whole number", id="a word"),
+        pytest.param(["run", "--count", "9" * 5000, "--", "x"], "whole number", id="endless"),
+        pytest.param(["run", "--count", "\u0663", "--", "x"], "whole number", id="other digits"),
+        pytest.param(
+            ["run", "--env", "A=1", "--env", "A=2", "--", "x"], "--env A is given more", id="env"
+        ),
+        pytest.param(
+            ["run", "-l", "a=1", "-l", "a=2", "--", "x"], "--label a is given more", id="label"
+        ),
+        pytest.param(
+            ["run", "--wait-timeout", "5s", "--", "x"], "is for --wait and --follow", id="no wait"
+        ),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a"], "{ without }", id="an open brace"),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a}}"], "} without {", id="a closed brace"),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a{.b}}"], "without", id="a brace in one"),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a[}"], "cannot read", id="an open bracket"),
+        pytest.param(
+            ["get", "jobs", "-o", "jsonpath={range .items[*]}{x y}{end}"],
+            "cannot read",
+            id="inside",
+        ),
+        pytest.param(
+            ["apply", "-f", "x", "-o", "jsonpath={"], "{ without }", id="before it is done"
+        ),
+        pytest.param(["get", "jobs", "--server", "http://[::1"], "not an address", id="a bracket"),
+        pytest.param(["get", "jobs", "--server", "http://a b"], "not an address", id="a space"),
+        pytest.param(["get", "jobs", "--server", "http://a:\u0663"], "not an address", id="digits"),
         pytest.param(["logs", "x", "--tail", "-1"], "", id="a negative number"),
         pytest.param(["get"], "which kind?", id="no kind"),
         pytest.param(["delete", "jobs"], "give names, -l LABELS or --all", id="delete all jobs"),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
 from interlock.modes.cli.files import files_in, nothing_in, read_file
+from interlock.modes.cli.importing.recognizing import import_for, import_for_text
 from interlock.modes.cli.main import tell
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.kinds import KINDS
 from interlock.resources.manifests import Document, ManifestError, read_manifests
 from interlock.resources.validation import read_resource
+
+#: What the standard input is called.
+STANDARD_INPUT = "standard input"
 
 
 class Given:
@@ -21,6 +26,8 @@ class Given:
 
     def __init__(self, file: str, document: Document) -> None:
         self.file = file
+        #: What to type for the file.
+        self.source = "-" if file == STANDARD_INPUT else shlex.quote(file)
         self.data: dict[str, Any] = document.data
         self._document = document
 
@@ -94,15 +101,19 @@ class Reading:
 
     def add(self, name: str) -> None:
         """Read a file: what is whole of it, up to what is wrong with it."""
-        shown = "standard input" if name == "-" else name
+        shown = STANDARD_INPUT if name == "-" else name
+        text = b""
         try:
-            documents = read_manifests(read_file(name))
+            text = read_file(name)
+            documents = read_manifests(text)
         except CommandError as error:
             self.flaws.append(error)
             return
         except ManifestError as error:
             place = f", line {error.line}" if error.line else ""
-            self.flaws.append(CommandError(f"{shown}{place}: {error.message}", code=BAD_INPUT))
+            hint = import_for_text(text, shlex.quote(name))
+            told = f"{shown}{place}: {error.message}"
+            self.flaws.append(CommandError(told, hint=hint, code=BAD_INPUT))
             documents = error.before
         self.found += [Given(shown, document) for document in documents]
 
@@ -139,6 +150,8 @@ def read_good(files: list[str], *, recursive: bool = False) -> list[Given]:
 
 def refusal_of(given: Given) -> Refusal | None:
     """What is wrong with a document, as far as it can be told without a server; warnings aside."""
+    if other := import_for(given.data, given.source):
+        return Refusal(given, (Problem("kind", other, str(given.data.get("kind"))),))
     try:
         _, warnings = read_resource(given.data)
     except InvalidError as error:

@@ -140,6 +140,10 @@ def _format_among(formats: tuple[str, ...]) -> Callable[[str], str]:
             told = ", ".join(formats)
             near = did_you_mean(text, formats)
             raise argparse.ArgumentTypeError(f"{text!r} is none of {told}. {near}".rstrip())
+        if text.startswith("jsonpath"):
+            from interlock.modes.cli.jsonpath import check
+
+            check(text.partition("=")[2])
         return text
 
     return chosen
@@ -203,11 +207,23 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+def is_number(text: str) -> bool:
+    """Whether it is a whole number in plain digits, of a length that makes sense."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def whole_number(text: str) -> int:
+    """A whole number, also a negative one."""
+    if not is_number(text.removeprefix("-")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def number_from(least: int) -> Callable[[str], int]:
     """A whole number that is not below the least."""
 
     def number(text: str) -> int:
-        if not text.isdigit() or int(text) < least:
+        if not is_number(text) or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
         return int(text)
 
