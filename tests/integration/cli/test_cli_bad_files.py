@@ -211,3 +211,14 @@ def test_every_file_is_told_of_before_anything_is_stored(place: Path) -> None:
         "cannot read nowhere/x.yaml",
     ):
         assert expected in told, expected
+
+
+def test_a_file_whose_name_is_no_text_is_read_and_told(place: Path) -> None:
+    """Names are bytes; what cannot be printed is written in another way."""
+    name = os.fsdecode(b"\xff.yaml")
+    (place / name).write_text(JOB + "---\n" + JOB)
+
+    code, told = interlock(place, "check", "-f", name, PYTHONIOENCODING="ascii")
+
+    assert (code, "is defined twice" in told) == (2, True), told
+    assert interlock(place, "import", "cronjob", name, LC_ALL="C")[0] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import urllib.request
@@ -143,6 +144,44 @@ def test_the_wrong_protocol_or_path_is_told(interlock: Program) -> None:
     assert f"does not speak https\n  perhaps it speaks http: {url}\n" in interlock.errors
     interlock("get", "jobs", "--server", f"{url}/api", code=4)
     assert "the address ends in /api: leave that out?" in interlock.errors
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("kind: Job\nspec: {noop: {}}\n", "line 1   metadata.name"),
+        ("kind: Job\nmetadata: []\n", "line 2   metadata.name"),
+        ("kind: Job\nmetadata: {name: {}}\n", "line 2   metadata.name"),
+        ("kind: Job\nmetadata: {generateName: x-}\n", "line 2   metadata.name"),
+        ("kind: Pod\nmetadata: {name: x}\n", "line 1   kind"),
+        ("metadata: {name: x}\n", "line 1   kind"),
+        ("kind: 7\nmetadata: {name: x}\n", "line 1   kind"),
+    ],
+)
+def test_what_cannot_be_found_by_a_file_is_not_deleted(
+    interlock: Program, document: str, expected: str
+) -> None:
+    good = "kind: Job\nmetadata: {name: stays}\nspec: {noop: {}, suspend: true}\n"
+    interlock("apply", "-f", "-", given=good)
+    interlock("delete", "-f", "-", code=2, given=f"{document}---\n{good}")
+    assert expected in interlock.errors
+    interlock("get", "job/stays")
+
+
+def test_words_that_are_no_text_are_no_defect(interlock: Program) -> None:
+    word = os.fsdecode(b"\xff\xfe")
+    interlock("get", "job", word, code=4)
+    interlock("get", "jobs", "-n", word)
+    interlock("run", "--name", word, "--", "true", code=2)
+    interlock("run", "--", word, code=2)
+    assert "the command: " in interlock.errors
+
+
+def test_a_day_that_cannot_be_read_is_told_also_when_nothing_is_scheduled(
+    interlock: Program,
+) -> None:
+    for argv in (["--from", "x"], ["--to", "x"], ["--from", "2026-01-05", "--to", "2026-01-04"]):
+        interlock("timeline", "-n", "kube-system", *argv, code=2)
 
 
 def test_every_task_is_shown(interlock: Program) -> None:

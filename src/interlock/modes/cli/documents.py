@@ -15,6 +15,7 @@ from interlock.modes.cli.main import tell
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.kinds import KINDS
 from interlock.resources.manifests import Document, ManifestError, read_manifests
+from interlock.resources.suggestions import shown
 from interlock.resources.validation import read_resource
 
 #: What the standard input is called.
@@ -51,13 +52,17 @@ class Given:
 class Refusal:
     """A document that was refused, and everything that is wrong with it."""
 
-    def __init__(self, given: Given, problems: tuple[Problem, ...]) -> None:
+    def __init__(
+        self, given: Given, problems: tuple[Problem, ...], *, done: str = "stored"
+    ) -> None:
         self.given = given
         self.problems = problems
+        #: What was not done because of it.
+        self._done = done
 
     def lines(self) -> list[str]:
         """The refusal for people: where, what was found, what to do."""
-        title = f"{self.given.file}: {self.given.title} was refused, nothing was stored"
+        title = f"{self.given.file}: {self.given.title} was refused, nothing was {self._done}"
         rows = [
             (f"line {line}" if line else "", problem.path, _found(problem.found), problem.message)
             for problem, line in zip(self.problems, self._lines(), strict=True)
@@ -134,11 +139,28 @@ def read_all(files: list[str], *, recursive: bool = False) -> Reading:
     return reading
 
 
-def read_documents(files: list[str], *, recursive: bool = False) -> list[Given]:
-    """Every document of files that can be read as a whole; what they say is not looked at."""
+def read_named(files: list[str], *, recursive: bool = False) -> list[Given]:
+    """Every document, once all say what they are about; what else they say is not looked at."""
     reading = read_all(files, recursive=recursive)
-    refuse(reading.flaws, [])
+    refusals = [
+        Refusal(given, problems, done="deleted")
+        for given in reading.found
+        if (problems := _unnamed(given))
+    ]
+    refuse(reading.flaws, refusals)
     return reading.found
+
+
+def _unnamed(given: Given) -> tuple[Problem, ...]:
+    """What keeps a document from saying which object it is about."""
+    problems = []
+    kind, metadata = given.data.get("kind"), given.data.get("metadata")
+    if kind not in KINDS:
+        problems.append(Problem("kind", f"expected {' or '.join(KINDS)}", shown(kind)))
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        problems.append(Problem("metadata.name", "expected the name of what is meant", shown(name)))
+    return tuple(problems)
 
 
 def read_good(files: list[str], *, recursive: bool = False) -> list[Given]:

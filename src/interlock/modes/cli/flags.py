@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.modes.cli.table import Verb
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 FORMATS = ("json", "yaml", "wide", "name", "jsonpath")
+
+
+_INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+_QUOTED = re.compile(r"'([^']*)'")
+#: Flags that may be given nothing: a line for people.
+_MAY_BE_EMPTY = frozenset({"title", "reason"})
 
 
 class HelpShown(Exception):  # noqa: N818 - it is no error
@@ -28,9 +35,16 @@ class Parser(argparse.ArgumentParser):
         """The flags there are, by each of their spellings."""
         return self._option_string_actions
 
+    @property
+    def known(self) -> list[argparse.Action]:
+        """Everything that can be typed."""
+        return self._actions
+
     def error(self, message: str) -> NoReturn:
         """Refuse a command line."""
         hint = f"`{self.prog} --help` tells how to write it"
+        if choice := _INVALID_CHOICE.search(message):
+            hint = did_you_mean(choice[1], _QUOTED.findall(choice[2])) or hint
         if message.startswith("unrecognized arguments: "):
             word = message.partition(": ")[2].split()[0]
             near = did_you_mean(word.partition("=")[0], self.flags)
@@ -77,6 +91,7 @@ def parse(verb: Verb, module: ModuleType, argv: list[str]) -> argparse.Namespace
         from interlock.modes.cli.dashes import without_dashes
 
         raise without_dashes(verb.name, whole, parser.flags, error) from None
+    _refuse_empty(parser, args)
     args.verb = verb.name
     if verb.takes_command:
         from interlock.modes.cli.dashes import Typed, first_word
@@ -84,6 +99,22 @@ def parse(verb: Verb, module: ModuleType, argv: list[str]) -> argparse.Namespace
         args.command = command
         args.typed = Typed(verb.name, argv, first_word(argv, parser.flags))
     return args
+
+
+def _refuse_empty(parser: Parser, args: argparse.Namespace) -> None:
+    """Refuse empty words: mostly a variable without a value, and never what was left out."""
+    for action in parser.known:
+        value = getattr(args, action.dest, None)
+        is_empty = value == "" and action.default != ""
+        if not is_empty and not (isinstance(value, list) and "" in value):
+            continue
+        if action.dest not in _MAY_BE_EMPTY:
+            name = "/".join(action.option_strings) or str(action.metavar)
+            raise CommandError(
+                f"{parser.prog}: argument {name}: found an empty word",
+                hint="has a variable no value? what is not wanted is left out altogether",
+                code=BAD_INPUT,
+            )
 
 
 def _parsed(parser: Parser, argv: list[str]) -> argparse.Namespace:
@@ -136,7 +167,8 @@ def add_output(parser: argparse.ArgumentParser, *formats: str) -> None:
 
 def _format_among(formats: tuple[str, ...]) -> Callable[[str], str]:
     def chosen(text: str) -> str:
-        if text and text.partition("=")[0] not in formats:
+        name, found, _ = text.partition("=")
+        if text and (name not in formats or (found and name != "jsonpath")):
             told = ", ".join(formats)
             near = did_you_mean(text, formats)
             raise argparse.ArgumentTypeError(f"{text!r} is none of {told}. {near}".rstrip())
@@ -182,8 +214,6 @@ def add_waiting(parser: argparse.ArgumentParser) -> None:
 
 def seconds(text: str) -> float:
     """A length of time as typed: 90, 90s, 5m, 1h30m."""
-    import re
-
     units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 
 from interlock.modes.cli.errors import (
     BAD_INPUT,
@@ -23,6 +24,10 @@ _WITH_VALUE = frozenset(
 
 def run() -> int:
     """The whole program. No error reaches a user as a traceback."""
+    # What a terminal or a file cannot take is written in another way, and is no defect.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()

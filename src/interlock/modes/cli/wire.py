@@ -21,7 +21,9 @@ _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 def quote(text: str) -> str:
     """The text as it may stand in a path or a query."""
-    return "".join(chr(b) if b in _UNRESERVED else f"%{b:02X}" for b in text.encode())
+    return "".join(
+        chr(b) if b in _UNRESERVED else f"%{b:02X}" for b in text.encode(errors="surrogateescape")
+    )
 
 
 class Body:

@@ -27,6 +27,8 @@ def import_for(data: dict[str, Any], file: str) -> str:
     kind = str(data.get("kind") or "")
     if kind == "CronJob" and group in ("", "interlock.dev"):
         group = "batch"
+    if (group, kind) == ("batch", "Job"):
+        return "is a Job of Kubernetes: give its spec to a Job of ours as spec.batchJob.spec"
     sort = _GROUPS.get((group, kind))
     return f"is {_CALLED[sort]}: interlock import {sort} {file}" if sort else ""
 
