@@ -108,7 +108,9 @@ def _walk(path: str) -> str | None:
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise NotPrivateError(f"{path} leads round in a ring of links", "use a directory of its own")
+            raise NotPrivateError(
+                f"{path} leads round in a ring of links", "use a directory of its own"
+            )
         target = os.readlink(step)  # noqa: PTH115
         place = "/" if target.startswith("/") else place
         left += target.split("/")[::-1]

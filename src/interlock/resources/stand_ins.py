@@ -25,7 +25,9 @@ from interlock.resources.metadata import Resource
 from interlock.resources.shapes import fields_of, plain
 
 #: Where variables get their names; while one of these is unusable, no variable is unknown.
-_NAMING = re.compile(r"\.(options|args|substitutions|parallelism)\b")
+_NAMING = re.compile(
+    r"\.(options(\[\d+\](\.name)?)?|args|substitutions|parallelism(\.(keys|matrix))?)$"
+)
 _UNKNOWN = "unknown variable"
 #: What must be among the values beside it.
 _VALUES = re.compile(r"(\.options\[\d+\]\.)values\b.*")

@@ -398,7 +398,7 @@ def test_what_a_wrong_value_decides_is_not_guessed(spec: dict[str, Any], paths: 
 def test_schedules_are_told_beside_wrong_types() -> None:
     spec = {
         "template": {"spec": {"process": {"command": ["${option.region}"]}, "timeout": 5}},
-        "options": [{"nme": "region"}],
+        "options": [{"nme": "region"}, {"name": "b", "default": 5}],
         "schedules": [{"cron": "61 * * * *", "timezone": 7}],
         "concurrency": {"maxConcurrency": -1},
     }
@@ -407,9 +407,23 @@ def test_schedules_are_told_beside_wrong_types() -> None:
         "spec.template.spec.timeout",
         "spec.options[0].name",
         "spec.options[0].nme",
+        "spec.options[1].default",
         "spec.schedules[0].cron",
         "spec.schedules[0].timezone",
         "spec.concurrency.maxConcurrency",
+    }
+
+
+def test_a_variable_is_unknown_also_beside_options_that_are_wrong() -> None:
+    spec = {
+        "template": {"spec": {"process": {"command": ["${option.region}", "${option.a}"]}}},
+        "options": [{"name": "a", "type": "Strng", "default": 5}],
+    }
+
+    assert set(told(CONFIG | {"spec": spec})) == {
+        "spec.template.spec.process.command[0]",
+        "spec.options[0].type",
+        "spec.options[0].default",
     }
 
 

@@ -56,7 +56,8 @@ class Refusal:
         self, given: Given, problems: tuple[Problem, ...], *, done: str = "stored"
     ) -> None:
         self.given = given
-        self.problems = problems
+        #: In the order of the file, as far as their lines are known.
+        self.problems = tuple(sorted(problems, key=lambda one: given.line_of(one.path)))
         #: What was not done because of it.
         self._done = done
 

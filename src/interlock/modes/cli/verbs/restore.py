@@ -69,8 +69,11 @@ def run(session: Session, args: argparse.Namespace) -> int:
         ) from None
     except UnavailableError as error:
         raise CommandError(str(error), code=BAD_INPUT) from None
-    except (InterlockError, OSError) as error:
+    except InterlockError as error:
         raise CommandError(str(error), code=FAILED) from None
+    except OSError as error:
+        where = error.filename or args.data
+        raise CommandError(f"cannot restore to {where}: {error.strerror}", code=FAILED) from None
     session.terminal.print(f"{place} restored from {backup}")
     return 0
 
