@@ -73,9 +73,9 @@ def read_resource(
     if resource is None:
         resource, warnings = _read_slowly(_plain(data), kind, field_validation, also)
     resource, problems = _judged(resource, also)
+    problems = (*_problems_of_size(data, resource), *problems)
     if problems:
         raise InvalidError(resource.kind, resource.metadata.name, problems)
-    _check_size(data, resource)
     return resource, warnings
 
 
@@ -242,10 +242,10 @@ def _all_different(pairs: list[tuple[str, Any]]) -> None:
 _PAIRS = json.JSONDecoder(object_pairs_hook=_all_different)
 
 
-def _check_size(data: object, resource: Resource) -> None:
+def _problems_of_size(data: object, resource: Resource) -> tuple[Problem, ...]:
     if isinstance(data, bytes) and len(data) <= MAX_OBJECT_BYTES:
-        return
+        return ()
     size = len(encode(resource))
-    if size > MAX_OBJECT_BYTES:
-        message = f"expected at most {MAX_OBJECT_BYTES} bytes, found {size}"
-        raise InvalidError(resource.kind, resource.metadata.name, [Problem("object", message)])
+    if size <= MAX_OBJECT_BYTES:
+        return ()
+    return (Problem("object", f"expected at most {MAX_OBJECT_BYTES} bytes, found {size}"),)

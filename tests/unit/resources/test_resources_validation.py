@@ -298,6 +298,12 @@ def test_an_object_that_is_too_large_is_refused() -> None:
     assert "expected at most 1048576 bytes" in refused(body)["object"].message
 
 
+def test_the_size_is_told_beside_the_rules() -> None:
+    body = a_body(process={"command": ["cat"], "stdin": "x" * (1 << 20)}, priority=1 << 40)
+
+    assert {"object", "spec.priority"} <= set(refused(body))
+
+
 def test_found_values_are_short() -> None:
     problem = refused(a_body(noop={}, completion="x" * 1000))["spec.completion"]
 
