@@ -270,6 +270,14 @@ def test_the_same_name_twice_is_refused_as_a_whole(
     interlock("get", kind, "twice", code=4)
 
 
+def test_a_file_that_is_named_twice_is_read_once(interlock: Program) -> None:
+    (interlock.folder / "once.yaml").write_text(
+        TWICE.format(kind="Job", spec=SPECS["Job"], more="").replace("twice", "once")
+    )
+    told = interlock("apply", "-f", "once.yaml", "-f", ".", "-f", "./once.yaml")
+    assert told == "job/once created\n"
+
+
 def test_one_name_in_two_namespaces_is_fine(interlock: Program) -> None:
     here = TWICE.format(kind="Job", spec=SPECS["Job"], more="")
     named = TWICE.format(kind="Job", spec=SPECS["Job"], more=", namespace: default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -104,9 +105,17 @@ class Reading:
         self.found: list[Given] = []
         #: Files that cannot be read, or that are not YAML.
         self.flaws: list[CommandError] = []
+        self._read: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Read a file: what is whole of it, up to what is wrong with it."""
+        """Read a file: what is whole of it, up to what is wrong with it.
+
+        One that was named before, or is in a directory that was, is not read again.
+        """
+        place = name if name == "-" else os.path.realpath(name)
+        if place in self._read:
+            return
+        self._read.add(place)
         shown = STANDARD_INPUT if name == "-" else name
         text = b""
         try:
