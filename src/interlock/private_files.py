@@ -68,7 +68,7 @@ def check_directory(path: str | os.PathLike[str]) -> None:
         return
     found = os.lstat(place)
     if not stat.S_ISDIR(found.st_mode):
-        raise NotPrivateError(f"{path} is not a directory", "name another one")
+        raise NotPrivateError(f"{path} is not a directory", "use one that is")
     mine = own_users()
     if found.st_uid not in mine:
         raise _belongs(path, found.st_uid)
@@ -108,7 +108,9 @@ def _walk(path: str) -> str | None:
             continue
         links += 1
         if links > _MOST_LINKS:
-            raise NotPrivateError(f"{path} leads round in a ring of links", "name another one")
+            raise NotPrivateError(
+                f"{path} leads round in a ring of links", "use a directory of its own"
+            )
         target = os.readlink(step)  # noqa: PTH115
         place = "/" if target.startswith("/") else place
         left += target.split("/")[::-1]

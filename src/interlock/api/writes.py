@@ -29,14 +29,14 @@ from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.resources.checks import check_due, check_new, check_update
 from interlock.resources.codec import encode, to_builtins
 from interlock.resources.deeds import deed_of, deletion_of
-from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
+from interlock.resources.errors import ConflictError, InvalidError, NotFoundError, Problem
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import NAMESPACES
 from interlock.resources.marks import completed, with_kept_marks
 from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.patches import json_patch, merge_patch
-from interlock.resources.validation import read_resource
+from interlock.resources.validation import Judge, read_resource
 from interlock.store.contract import Journal, JournalEntry, Now, Selection, Store
 from interlock.store.rules import DEFAULT_NAMESPACE
 
@@ -80,13 +80,12 @@ class Writes:
         _check_writable(target)
         options = write_options(request)
         data = await request.body()
-        draft = await read_beside(len(data), lambda: _read(target, request, data, options))
+        draft = await read_beside(
+            len(data), lambda: _read(target, request, data, options, self._flaws_of_new)
+        )
         resource = _placed(draft.resource, target)
         if resource.metadata.resource_version:
             raise bad_request("resourceVersion should not be set on objects to be created")
-        self._check_mode(resource)
-        if problems := check_new(resource):
-            raise InvalidError(resource.kind, resource.metadata.name, problems)
         ready = completed(None, prepared(resource), request.person)
         made = await self._store.create(ready, dry_run=options.dry_run)
         return self._answer(target, request, _Draft(made, draft.warnings), 201)
@@ -156,6 +155,10 @@ class Writes:
         if getattr(old, "spec", None) != getattr(new, "spec", None):
             self._check_mode(new)
         return await self._store.update(new, dry_run=dry_run)
+
+    def _flaws_of_new(self, resource: Resource) -> tuple[Problem, ...]:
+        """What keeps something new out, beside what nobody may ask for."""
+        return problems_in_mode(resource, self._mode) + check_new(resource)
 
     def _check_mode(self, resource: Resource) -> None:
         """Refuse a Job, or what makes Jobs, that this installation cannot run."""
@@ -254,7 +257,13 @@ def _check_writable(target: Target) -> None:
         raise RefusedError(405, f"{kind.plural} are written in one namespace at a time")
 
 
-def _read(target: Target, request: Request, data: bytes, options: WriteOptions) -> _Draft:
+def _read(
+    target: Target,
+    request: Request,
+    data: bytes,
+    options: WriteOptions,
+    also: Judge = lambda _: (),
+) -> _Draft:
     media = request.media()
     given: bytes | Mapping[str, Any] = data
     if media is Media.YAML:
@@ -264,7 +273,7 @@ def _read(target: Target, request: Request, data: bytes, options: WriteOptions) 
     elif media is not Media.JSON:
         raise RefusedError(415, f"expected {Media.JSON} or {Media.YAML}, got {media}")
     resource, warnings = read_resource(
-        given, target.kind.name, field_validation=options.field_validation
+        given, target.kind.name, field_validation=options.field_validation, also=also
     )
     return _Draft(resource, tuple(warnings))
 

@@ -90,15 +90,24 @@ def load_config(
     named = [part for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]
     if named:
         return read_kubeconfig([Path(part).expanduser() for part in named], context)
-    if env.get(_HOST) and not context and (service_account / "token").exists():
+    if env.get(_HOST) and not context and is_pod(service_account):
         return in_cluster(environment=env, service_account=service_account)
     home = Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"
-    if home.exists():
+    if _is_there(home):
         return read_kubeconfig((home,), context)
     raise KubeConfigError(
         f"no cluster is configured: KUBECONFIG is not set, {home} does not exist, "
         "and this is no pod with a service account"
     )
+
+
+def is_pod(service_account: Path = SERVICE_ACCOUNT) -> bool:
+    """Whether this process has the credentials of a pod.
+
+    Raises:
+        KubeConfigError: Nobody can tell.
+    """
+    return _is_there(service_account / "token")
 
 
 def in_cluster(
@@ -121,7 +130,9 @@ def in_cluster(
     return ClusterConfig(
         server=f"https://{host}:{port}",
         source=f"the service account in {service_account}",
-        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+        namespace=_read_text(namespace, "the namespace").strip()
+        if _is_there(namespace)
+        else "default",
         authority=_read_text(service_account / "ca.crt", "the cluster's authority"),
         user=User(token_file=token),
     )
@@ -165,7 +176,7 @@ class _Merged:
     """Several kubeconfig files as one."""
 
     def __init__(self, files: list[Path] | tuple[Path, ...]) -> None:
-        present = [file for file in files if file.exists()]
+        present = [file for file in files if _is_there(file)]
         if not present:
             told = ", ".join(map(str, files))
             raise KubeConfigError(f"no kubeconfig: {told} does not exist")
@@ -214,11 +225,25 @@ def _text(entry: Mapping[str, Any], field: str) -> str:
     return str(entry.get(field) or "")
 
 
+def _is_there(file: Path) -> bool:
+    """Whether there is such a file.
+
+    Raises:
+        KubeConfigError: A directory above it may not be looked into, so nobody can tell.
+    """
+    try:
+        return file.exists()
+    except OSError as error:
+        raise KubeConfigError(f"cannot read {file}: {error.strerror}") from error
+
+
 def _read_text(file: Path, what: str) -> str:
     try:
         return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise KubeConfigError(f"cannot read {what} in {file}: {error}") from error
+    except OSError as error:
+        raise KubeConfigError(f"cannot read {what} in {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise KubeConfigError(f"{what} in {file} is not UTF-8") from error
 
 
 def _content(entry: Mapping[str, Any], field: str, folder: Path) -> bytes:

@@ -84,13 +84,6 @@ def problems_of_spec(spec: JobSpec) -> tuple[Problem, ...]:
     return found.problems if len(found) else ()
 
 
-def problems_of_names(kind: str, metadata: Metadata) -> tuple[Problem, ...]:
-    """What is wrong with the metadata alone, when the rest cannot be read."""
-    found = Findings()
-    _check_names(KINDS[kind].type, metadata, found)
-    return found.problems
-
-
 def _check_names(cls: type[Resource], metadata: Metadata, to: Findings) -> None:
     dotted = cls is Lease
     check_metadata(metadata, _LONGEST.get(cls, MAX_LABEL), dotted=dotted, to=to)

@@ -44,6 +44,8 @@ class ManifestError(InterlockError):
         self.message = message
         #: Counted from 1; 0 when the whole file is meant.
         self.line = line
+        #: The documents before the place where it cannot be read.
+        self.before: tuple[Document, ...] = ()
 
 
 class Document(NamedTuple):
@@ -71,12 +73,20 @@ def read_manifests(source: bytes | str, *, most: int = MAX_VALUES) -> tuple[Docu
     """
     text = _text(source)
     found: list[Document] = []
-    for data, lines in _documents(text, most):
-        if data is None:
-            continue
-        if not isinstance(data, dict):
-            raise ManifestError("expected an object with a kind", lines.get("", 0))
-        found.extend(_taken_apart(Document(data, lines)))
+    try:
+        for data, lines in _documents(text, most):
+            if data is None:
+                continue
+            if not isinstance(data, dict):
+                raise ManifestError("expected an object with a kind", lines.get("", 0))
+            found.extend(_taken_apart(Document(data, lines)))
+    except ManifestError as error:
+        error.before = _complete(found)
+        raise
+    return _complete(found)
+
+
+def _complete(found: list[Document]) -> tuple[Document, ...]:
     return tuple(Document(_with_version(one.data), one.lines) for one in found)
 
 

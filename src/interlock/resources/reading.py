@@ -22,6 +22,7 @@ from interlock.resources.indexes import IndexSet
 from interlock.resources.metadata import Metadata, Moment
 from interlock.resources.pod_fields import POD_FIELDS
 from interlock.resources.shapes import fields_of, plain, shape_of, struct_of
+from interlock.resources.stand_ins import Unusable
 from interlock.resources.suggestions import (
     Findings,
     child,
@@ -59,19 +60,35 @@ class Reader:
         self.problems = Findings()
         #: What can be left out: unknown fields, and fields given twice.
         self.extras = Findings()
+        #: The places that are marked in what was read, for their values cannot be used.
+        self.unusable: list[Unusable] = []
 
     def read(self, data: object) -> Any:
-        """The data without nulls and extras; worth nothing when there are problems."""
+        """The data without nulls and extras, with a mark in each place of an unusable value."""
         if not isinstance(data, Mapping):
             self._wrong("object", "an object", data)
-            return None
+            return self._mark(shape_of(self._kind), "")
         known = {name: value for name, value in data.items() if name != "kind"}
         if isinstance(data, DoubledObject):
             known = _like(data, known)
         return self._struct(known, shape_of(self._kind).cls, "")
 
     def _value(self, value: object, kind: shape.Type, path: str) -> Any:
+        """The value, or a mark; of what is only wrong inside, the inside is marked."""
         kind = plain(kind)[0]
+        before = len(self.problems)
+        made = self._read(value, kind, path)
+        if len(self.problems) == before or (made is not None and _holds_marks(kind)):
+            return made
+        return self._mark(kind, path)
+
+    def _mark(self, kind: shape.Type, path: str, *, optional: bool = False) -> Unusable:
+        place = Unusable(kind, path)
+        place.may_be_absent = optional
+        self.unusable.append(place)
+        return place
+
+    def _read(self, value: object, kind: shape.Type, path: str) -> Any:
         match kind:
             case shape.StructType(cls=cls):
                 return self._struct(value, cls, path)
@@ -101,28 +118,30 @@ class Reader:
         for name, given in value.items():
             if name in fields:
                 if given is not None:
-                    made[name] = self._value(given, fields[name].type, child(path, name))
+                    found = self._value(given, fields[name].type, child(path, name))
+                    made[name] = _optional(found) if not fields[name].required else found
             elif name not in _DROPPED.get(cls, ()):
-                self._unknown(path, name, given, cls)
+                meant = self._unknown(path, name, given, cls)
+                if meant is not None and value.get(meant) is None:
+                    place = child(path, meant)
+                    made[meant] = self._mark(fields[meant].type, place, optional=True)
         for name, field in fields.items():
             if field.required and value.get(name) is None:
                 self.problems.add(child(path, name), "is required")
+                made[name] = self._mark(field.type, child(path, name))
         return made
 
-    def _unknown(self, path: str, name: object, value: object, cls: type[Struct]) -> None:
+    def _unknown(self, path: str, name: object, value: object, cls: type[Struct]) -> str | None:
+        """Note an unknown field; gives the one beside it that was probably meant."""
         if self.extras.is_full:
             self.extras.add(path, "unknown field")
-            return
-        self.extras.add(child(path, name), "unknown field" + self._meant(path, name, cls), value)
-
-    def _meant(self, path: str, name: object, cls: type[Struct]) -> str:
-        """The field that was probably meant: one beside it, or one of that name elsewhere."""
+            return None
         text = shortened(str(name))
         near = nearest(text, fields_of(cls))
-        if near is not None:
-            return f"; did you mean {child(path, near)}?"
-        places = _places(self._kind).get(text, ())
-        return f"; did you mean {places[0]}?" if places else ""
+        places = _places(self._kind).get(text, ()) if near is None else (child(path, near),)
+        meant = f"; did you mean {places[0]}?" if places else ""
+        self.extras.add(child(path, name), f"unknown field{meant}", value)
+        return near
 
     def _note_doubled(self, value: object, path: str) -> None:
         for name in getattr(value, "doubled", ()):
@@ -144,7 +163,7 @@ class Reader:
             if not isinstance(name, str) or not _is_text(name):
                 self.problems.add(path, "expected names that are text", name)
             elif given is not None:
-                made[name] = self._value(given, item, child(path, name))
+                made[name] = _optional(self._value(given, item, child(path, name)))
         return made
 
     def _free_form(self, value: object, path: str) -> object:
@@ -257,6 +276,20 @@ _CALLED: dict[type[shape.Type], str] = {
     shape.StrType: "text",
     shape.VarTupleType: "a list",
 }
+
+
+def _holds_marks(kind: shape.Type) -> bool:
+    """Whether what is wrong inside a value of the type is marked there."""
+    match kind:
+        case shape.DictType(value_type=shape.AnyType()):
+            return False
+    return isinstance(kind, shape.StructType | shape.VarTupleType | shape.DictType)
+
+
+def _optional(found: Any) -> Any:
+    if isinstance(found, Unusable):
+        found.may_be_absent = True
+    return found
 
 
 def _may_be(value: object, kind: shape.Type) -> bool:

@@ -8,18 +8,18 @@ in `checks`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
 import msgspec
 
-from interlock.resources.checks import doubts_about, problems_of, problems_of_names
+from interlock.resources.checks import doubts_about, problems_of
 from interlock.resources.codec import decoder_for, encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job_checks import MAX_OBJECT_BYTES
 from interlock.resources.kinds import KINDS
-from interlock.resources.metadata import Metadata, Resource
+from interlock.resources.metadata import Resource
 from interlock.resources.moments import in_utc
 from interlock.resources.suggestions import did_you_mean, shortened, shown
 
@@ -35,6 +35,8 @@ _REFUSALS = (
     # What plain data cannot hold, inside data that is not ours.
     *(TypeError, NotImplementedError),
 )
+#: Finds what is wrong with a resource by rules that are not everybody's.
+Judge = Callable[[Resource], Iterable[Problem]]
 
 
 class FieldValidation(StrEnum):
@@ -54,12 +56,13 @@ def read_resource(
     *,
     field_validation: FieldValidation = FieldValidation.STRICT,
     stored: Resource | None = None,
+    also: Judge = lambda _: (),
 ) -> tuple[Resource, tuple[str, ...]]:
     """Read what came from outside, and check everything that can be checked without the store.
 
-    Gives the resource and the warnings. Without `kind` any known kind is taken. What was wrong
-    with the `stored` one already is nobody's fault today: one that was taken by older rules can
-    still be suspended and changed.
+    Gives the resource and the warnings. Without `kind` any known kind is taken. What `also` finds
+    is told with the rest. What was wrong with the `stored` one already is nobody's fault today:
+    one that was taken by older rules can still be suspended and changed.
 
     Raises:
         BadRequestError: The data is not JSON at all.
@@ -70,18 +73,30 @@ def read_resource(
     warnings: tuple[str, ...] = ()
     resource = _read_quickly(data, kind, field_validation)
     if resource is None:
-        resource, warnings = _read_slowly(_plain(data), kind, field_validation)
-    resource = in_utc(resource)
-    problems = problems_of(resource)
+        resource, warnings = _read_slowly(_plain(data), kind, field_validation, also)
+    resource, problems = _judged(resource, also)
     if problems and stored is not None:
         had = {(one.path, one.message) for one in problems_of(stored)}
         problems = tuple(one for one in problems if (one.path, one.message) not in had)
+    problems = (*_problems_of_size(data, resource), *problems)
     if problems:
         raise InvalidError(resource.kind, resource.metadata.name, problems)
-    _check_size(data, resource)
     if field_validation is not FieldValidation.IGNORE:
         warnings += doubts_about(resource)
     return resource, warnings
+
+
+def _judged(resource: Resource, also: Judge) -> tuple[Resource, tuple[Problem, ...]]:
+    """The resource with its moments in UTC, and everything that the rules find.
+
+    They look at the rest also when one of the moments has none.
+    """
+    beyond: tuple[Problem, ...] = ()
+    try:
+        resource = in_utc(resource)
+    except InvalidError as error:
+        beyond = error.problems
+    return resource, (*beyond, *problems_of(resource), *also(resource))
 
 
 def _read_quickly(data: object, kind: str | None, validation: FieldValidation) -> Resource | None:
@@ -123,10 +138,11 @@ def _kind_in(data: bytes) -> str:
 
 
 def _read_slowly(
-    data: object, kind: str | None, validation: FieldValidation
+    data: object, kind: str | None, validation: FieldValidation, also: Judge
 ) -> tuple[Resource, tuple[str, ...]]:
     # Reading types at run time is dear to import, and only bad data needs it.
     from interlock.resources.reading import Reader
+    from interlock.resources.stand_ins import problems_of_the_rest, without
 
     given = data.get("kind") if isinstance(data, Mapping) else None
     name = _name_in(data)
@@ -137,9 +153,15 @@ def _read_slowly(
     if validation is FieldValidation.STRICT:
         problems = (*reader.extras.problems, *problems)
     if problems:
-        raise InvalidError(kind, name, problems + _further(made, kind, reader))
+        # Where so much is wrong that it is only counted, not every unusable place is worth a look.
+        rest = (
+            problems_of_the_rest(made, kind, reader.unusable, lambda one: _judged(one, also)[1])
+            if not reader.problems.is_full
+            else ()
+        )
+        raise InvalidError(kind, name, problems + rest)
     warnings = map(str, reader.extras.problems) if validation is FieldValidation.WARN else ()
-    return _finished(made, kind, name), tuple(warnings)
+    return _finished(without(made), kind, name), tuple(warnings)
 
 
 def _agreed_kind(kind: str | None, given: object, name: str) -> str:
@@ -154,17 +176,6 @@ def _agreed_kind(kind: str | None, given: object, name: str) -> str:
     else:
         message = f"expected {' or '.join(known)}{did_you_mean(given, known)}"
     raise InvalidError(kind or "object", name, [Problem("kind", message, shown(given))])
-
-
-def _further(made: object, kind: str, reader: Any) -> tuple[Problem, ...]:
-    """What else is wrong with an object: its names, and all if nothing but fields is unknown."""
-    try:
-        if len(reader.problems):
-            metadata = made.get("metadata", {}) if isinstance(made, dict) else {}
-            return problems_of_names(kind, from_builtins(metadata, Metadata))
-        return problems_of(in_utc(from_builtins(made, KINDS[kind].type)))
-    except (msgspec.ValidationError, InvalidError):
-        return ()
 
 
 def _finished(made: object, kind: str, name: str) -> Resource:
@@ -238,10 +249,10 @@ def _all_different(pairs: list[tuple[str, Any]]) -> None:
 _PAIRS = json.JSONDecoder(object_pairs_hook=_all_different)
 
 
-def _check_size(data: object, resource: Resource) -> None:
+def _problems_of_size(data: object, resource: Resource) -> tuple[Problem, ...]:
     if isinstance(data, bytes) and len(data) <= MAX_OBJECT_BYTES:
-        return
+        return ()
     size = len(encode(resource))
-    if size > MAX_OBJECT_BYTES:
-        message = f"expected at most {MAX_OBJECT_BYTES} bytes, found {size}"
-        raise InvalidError(resource.kind, resource.metadata.name, [Problem("object", message)])
+    if size <= MAX_OBJECT_BYTES:
+        return ()
+    return (Problem("object", f"expected at most {MAX_OBJECT_BYTES} bytes, found {size}"),)

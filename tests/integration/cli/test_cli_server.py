@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,138 @@ def test_logs(interlock: Program) -> None:
     assert interlock("logs", name, "--tail", "1") == "b\n"
     assert interlock("logs", name, "--since", "1h", "--attempt", "1", "--task", "0") == "a\nb\n"
     interlock("logs", "nothing-here", code=4)
+
+
+def test_a_task_that_is_not_there_is_told_with_those_that_are(interlock: Program) -> None:
+    interlock("run", "--name", "fan", "--count", "3", "--wait", "--", "true")
+    interlock("run", "--name", "fan-held", "--count", "3", "--suspend", "--", "true")
+    for name, flag in (("fan", "--tail=1"), ("fan", "-f"), ("fan-held", "-f")):
+        interlock("logs", name, "--task", "999", flag, code=4)
+        told = f"error: job/{name} has no task 999: its tasks are 0 to 2\n"
+        assert interlock.errors == told
+    interlock("logs", "fan", "--attempt", "7", code=4)
+    assert interlock.errors == "error: task 0 of job/fan had 1 attempt so far\n"
+
+
+def test_a_word_that_is_no_jobconfig_is_perhaps_a_command(interlock: Program) -> None:
+    interlock("run", "--wait", "date", "-n", "default", code=4)
+    assert "a command comes after --: interlock run --wait -n default -- date\n" in interlock.errors
+    interlock("run", "jc/date", code=4)
+    assert "comes after" not in interlock.errors
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["--timeout", "0s"], ["--timeout: expected more than 0s"]),
+        (["--lock", "a", "--lock", "a"], ["--lock: is there twice"]),
+        (["--label", "a b=c"], ["--label a b: bad name"]),
+        (["--env", "1A=x"], ["--env 1A: bad name"]),
+        (["--name", "Bad Name"], ["--name: expected lower-case", 'did you mean "bad-name"?']),
+        (["--title", "a\nb", "--retries", "5000"], ["  --title: ", "  --retries: expected 0 to"]),
+        (["--count", "20000", "--priority", "9999999999"], ["  --count: ", "  --priority: "]),
+        (["--substitution", "a=b"], ["--substitution a: expected the full name"]),
+        (["--", "${task.indx}"], ["the command: unknown variable"]),
+        (["--", "x", "${task.indx}"], ["argument 1 of the command: unknown variable"]),
+    ],
+    ids=lambda value: value[0].strip("- ")[:20],
+)
+def test_what_flags_say_is_refused_in_their_words(
+    interlock: Program, argv: list[str], expected: list[str]
+) -> None:
+    interlock("run", *argv, *(() if "--" in argv else ("--", "true")), code=2)
+    assert interlock.errors.startswith("error: interlock run: ")
+    assert "is invalid" not in interlock.errors
+    for words in expected:
+        assert words in interlock.errors
+
+
+def test_another_systems_definition_is_told_with_its_import(interlock: Program) -> None:
+    for version, kind, sort in (
+        ("batch/v1", "CronJob", "cronjob"),
+        ("interlock.dev/v1alpha1", "CronJob", "cronjob"),
+        ("batch.gresearch.co.uk/v1beta1", "ControlledJob", "controlledjob"),
+        ("execution.furiko.io/v1alpha1", "JobConfig", "furiko"),
+        ("execution.furiko.io/v1alpha1", "Job", "furiko"),
+    ):
+        text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{a: 1}}\n"
+        file = interlock.folder / "my file.yaml"
+        file.write_text(text)
+        interlock("apply", "-f", file.name, code=2)
+        assert f"interlock import {sort} 'my file.yaml'\n" in interlock.errors
+        assert "unknown field" not in interlock.errors
+        interlock("check", "-f", "-", code=2, given=text)
+        assert f"interlock import {sort} -\n" in interlock.errors
+    for name, text in (
+        ("crontab", "# nightly\nMAILTO=me\n0 2 * * * /bin/x\n"),
+        ("crontab", "@daily x\n*/5 * * * MON-FRI y z\n"),
+        ("icalendar", "BEGIN:VCALENDAR\nVERSION:2.0\nEND:VCALENDAR\n"),
+    ):
+        interlock("check", "-f", "-", code=2, given=text)
+        assert f"interlock import {name} -\n" in interlock.errors
+    interlock("check", "-f", "-", code=2, given="just some words\n")
+    assert "import" not in interlock.errors
+
+
+def test_a_data_directory_that_is_passed_over_is_told(interlock: Program) -> None:
+    """Only where people look for it: with the version, and when it does not work."""
+    told = "INTERLOCK_SERVER names it, so INTERLOCK_DATA is not looked at"
+    assert told not in interlock("version")
+    interlock.env |= {"INTERLOCK_DATA": "/somewhere/else"}
+    assert told in interlock("version")
+    assert interlock.json("version")["note"] == told
+    interlock("get", "jobs")
+    assert told not in interlock.errors
+    assert told not in interlock("version", "--server", interlock.env["INTERLOCK_SERVER"])
+    interlock.env |= {"INTERLOCK_SERVER": "http://127.0.0.1:1"}
+    interlock("get", "jobs", code=3)
+    assert told in interlock.errors
+
+
+def test_the_wrong_protocol_or_path_is_told(interlock: Program) -> None:
+    url = interlock.env["INTERLOCK_SERVER"]
+    interlock("get", "jobs", "--server", url.replace("http:", "https:"), code=3)
+    assert f"does not speak https\n  perhaps it speaks http: {url}\n" in interlock.errors
+    interlock("get", "jobs", "--server", f"{url}/api", code=4)
+    assert "the address ends in /api: leave that out?" in interlock.errors
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("kind: Job\nspec: {noop: {}}\n", "line 1   metadata.name"),
+        ("kind: Job\nmetadata: []\n", "line 2   metadata.name"),
+        ("kind: Job\nmetadata: {name: {}}\n", "line 2   metadata.name"),
+        ("kind: Job\nmetadata: {generateName: x-}\n", "line 2   metadata.name"),
+        ("kind: Pod\nmetadata: {name: x}\n", "line 1   kind"),
+        ("metadata: {name: x}\n", "line 1   kind"),
+        ("kind: 7\nmetadata: {name: x}\n", "line 1   kind"),
+    ],
+)
+def test_what_cannot_be_found_by_a_file_is_not_deleted(
+    interlock: Program, document: str, expected: str
+) -> None:
+    good = "kind: Job\nmetadata: {name: stays}\nspec: {noop: {}, suspend: true}\n"
+    interlock("apply", "-f", "-", given=good)
+    interlock("delete", "-f", "-", code=2, given=f"{document}---\n{good}")
+    assert expected in interlock.errors
+    interlock("get", "job/stays")
+
+
+def test_words_that_are_no_text_are_no_defect(interlock: Program) -> None:
+    word = os.fsdecode(b"\xff\xfe")
+    interlock("get", "job", word, code=4)
+    interlock("get", "jobs", "-n", word)
+    interlock("run", "--name", word, "--", "true", code=2)
+    interlock("run", "--", word, code=2)
+    assert "the command: " in interlock.errors
+
+
+def test_a_day_that_cannot_be_read_is_told_also_when_nothing_is_scheduled(
+    interlock: Program,
+) -> None:
+    for argv in (["--from", "x"], ["--to", "x"], ["--from", "2026-01-05", "--to", "2026-01-04"]):
+        interlock("timeline", "-n", "kube-system", *argv, code=2)
 
 
 def test_every_task_is_shown(interlock: Program) -> None:
@@ -104,6 +238,105 @@ spec:
   suspend: true
   priority: {priority}
 """
+
+
+TWICE = "kind: {kind}\nmetadata: {{name: twice{more}}}\nspec: {spec}\n"
+SPECS = {"Job": "{noop: {}, suspend: true}", "JobConfig": "{template: {spec: {noop: {}}}}"}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize("verb", ["check", "apply", "diff", "plan"])
+def test_the_same_name_twice_is_refused_as_a_whole(
+    interlock: Program, kind: str, verb: str
+) -> None:
+    document = TWICE.format(kind=kind, spec=SPECS[kind], more="")
+    below = interlock.folder / "below"
+    below.mkdir()
+    (below / "a.yaml").write_text(document)
+    (below / "b.yaml").write_text("# other\n" + document)
+    both = interlock.folder / "both.yaml"
+    both.write_text(f"{document}---\n{document}")
+
+    for argv, first, second in (
+        (["-f", "both.yaml"], "both.yaml, line 2", "both.yaml: "),
+        (["-R", "-f", "."], "below/a.yaml, line 2", "below/b.yaml: "),
+        (["-f", "below/a.yaml", "-f", "below/b.yaml"], "below/a.yaml, line 2", "below/b.yaml: "),
+        (["-f", "-"], "standard input, line 2", "standard input: "),
+        (["-f", "below/a.yaml", "-f", "-"], "below/a.yaml, line 2", "standard input: "),
+    ):
+        interlock(verb, *argv, code=2, given=both.read_text())
+        assert f"{second}{kind} twice was refused, nothing was stored" in interlock.errors
+        assert f"is defined twice, and first in {first}" in interlock.errors
+    interlock("get", kind, "twice", code=4)
+
+
+def test_a_file_that_is_named_twice_is_read_once(interlock: Program) -> None:
+    (interlock.folder / "once.yaml").write_text(
+        TWICE.format(kind="Job", spec=SPECS["Job"], more="").replace("twice", "once")
+    )
+    told = interlock("apply", "-f", "once.yaml", "-f", ".", "-f", "./once.yaml")
+    assert told == "job/once created\n"
+
+
+def test_one_name_in_two_namespaces_is_fine(interlock: Program) -> None:
+    here = TWICE.format(kind="Job", spec=SPECS["Job"], more="")
+    named = TWICE.format(kind="Job", spec=SPECS["Job"], more=", namespace: default")
+    other = TWICE.format(kind="Job", spec=SPECS["Job"], more=", namespace: elsewhere")
+    config = TWICE.format(kind="JobConfig", spec=SPECS["JobConfig"], more="")
+
+    interlock("check", "-f", "-", given=f"{here}---\n{other}---\n{config}")
+    interlock("apply", "-f", "-", code=2, given=f"{here}---\n{named}")
+    assert "is defined twice" in interlock.errors
+
+
+def test_what_has_no_place_is_told_with_the_rest(interlock: Program) -> None:
+    documents = [
+        "kind: Job\nmetadata: {generateName: a-}\nspec: {noop: {}}\n",
+        "kind: Job\nmetadata: {name: b, namespace: other}\nspec: {noop: {}}\n",
+        "kind: Job\nmetadata: {name: c}\nspec: {timeout: 5}\n",
+    ]
+    interlock("apply", "-n", "default", "-f", "-", code=2, given="---\n".join(documents))
+    for path in ("metadata.generateName", "metadata.namespace", "spec.timeout"):
+        assert path in interlock.errors
+
+
+STORED = """\
+{{"apiVersion": "interlock.dev/v1alpha1", "kind": "Job", "metadata": {{"name": "{name}"}},
+ "spec": {{"noop": {{}}, "suspend": true, "priority": 3}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "word"),
+    [
+        pytest.param("{noop: {}, suspend: true, priority: 3}", "unchanged", id="the same"),
+        pytest.param("{noop: {}, suspend: true}", "unchanged", id="less"),
+        pytest.param('{noop: {}, suspend: true, title: ""}', "unchanged", id="a default"),
+        pytest.param("{noop: {}, suspend: true, priority: 4}", "configured", id="other"),
+    ],
+)
+def test_apply_and_diff_agree_on_what_was_stored_without_them(
+    interlock: Program, server: Server, request: pytest.FixtureRequest, file: str, word: str
+) -> None:
+    """As the examples are, and what kubectl creates: without a record of what was applied."""
+    name = request.node.callspec.id.replace(" ", "-")
+    post = urllib.request.Request(
+        f"{server.url}/apis/interlock.dev/v1alpha1/namespaces/default/jobs",
+        STORED.format(name=name).encode(),
+        {"Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(post).close()
+    document = f"kind: Job\nmetadata: {{name: {name}}}\nspec: {file}\n"
+
+    differs = word == "configured"
+    assert bool(interlock("diff", "-f", "-", given=document, code=int(differs))) == differs
+    assert interlock("apply", "-f", "-", "--dry-run", given=document).split()[1] == word
+    assert interlock("apply", "-f", "-", given=document) == f"job/{name} {word}\n"
+    assert interlock("diff", "-f", "-", given=document) == ""
+    assert interlock("apply", "-f", "-", given=document) == f"job/{name} unchanged\n"
+
+    # What it said is on record all the same: what a file no longer says is removed.
+    assert "last-applied" in interlock("get", f"job/{name}", "-o", "json")
 
 
 def test_apply_diff_delete(interlock: Program) -> None:

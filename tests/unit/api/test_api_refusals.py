@@ -152,6 +152,23 @@ def test_an_invalid_object_is_told_all_its_problems(ask: Ask) -> None:
         assert cause["field"] in answer.json["message"]
 
 
+def test_rules_are_told_beside_wrong_types(ask: Ask) -> None:
+    spec = {"pod": {"spec": 5}, "retries": {"limit": -1, "delay": "-5s"}, "timeout": "-1m"}
+    marks = {"annotations": {"interlock.dev/no-such-mark": "x"}}
+    body = JOB | {"metadata": {"name": "bad", **marks}, "spec": spec}
+
+    causes = ask("POST", JOBS, body).json["details"]["causes"]
+
+    assert {cause["field"] for cause in causes} == {
+        'metadata.annotations["interlock.dev/no-such-mark"]',
+        "spec.pod",
+        "spec.pod.spec",
+        "spec.retries.limit",
+        "spec.retries.delay",
+        "spec.timeout",
+    }
+
+
 def test_a_missing_field_is_told_as_required(ask: Ask) -> None:
     answer = ask("POST", JOBS, {"kind": "Job", "metadata": {"name": "x"}})
     assert ("spec", "FieldValueRequired") in [

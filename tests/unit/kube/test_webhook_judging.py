@@ -139,6 +139,17 @@ class TestCreation:
 
         assert set(paths(verdict)) == {"spec.process.command", "spec.title", "spec.process"}
 
+    def test_rules_are_told_beside_wrong_types(self) -> None:
+        spec = {"process": {"command": [True]}, "timeout": 5, "locks": [{"key": "", "limit": 0}]}
+        verdict = judge(creation(a_body(spec)), CONTROLLERS, T0)
+        assert set(paths(verdict)) == {
+            "spec.process",
+            "spec.process.command[0]",
+            "spec.timeout",
+            "spec.locks[0].key",
+            "spec.locks[0].limit",
+        }
+
     def test_what_is_not_even_an_object_is_refused(self) -> None:
         assert judge(creation(a_body([1, 2])), CONTROLLERS, T0).problems
 

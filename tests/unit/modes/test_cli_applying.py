@@ -9,6 +9,7 @@ import pytest
 from interlock.modes.cli.applying import Wanted, apply
 from interlock.modes.cli.documents import Given
 from interlock.modes.cli.errors import AnswerError
+from interlock.modes.cli.merging import LAST_APPLIED
 from interlock.modes.cli.session import Session
 from interlock.resources.manifests import Document
 
@@ -48,6 +49,11 @@ def stored(version: int, phase: str = "Queued", **spec: object) -> dict[str, Any
     return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
 
 
+def noted(version: int, annotations: dict[str, str]) -> dict[str, Any]:
+    item = stored(version)
+    return {**item, "metadata": {**item["metadata"], "annotations": annotations}}
+
+
 @pytest.mark.parametrize(
     ("answers", "word", "asked"),
     [
@@ -57,6 +63,14 @@ def stored(version: int, phase: str = "Queued", **spec: object) -> dict[str, Any
         ),
         pytest.param(
             [stored(1), stored(2, priority=1)], "configured", "get patch", id="its spec changed"
+        ),
+        pytest.param(
+            [stored(1), noted(2, {LAST_APPLIED: "{}"})], "unchanged", "get patch",
+            id="only the record of it is new",
+        ),
+        pytest.param(
+            [stored(1), noted(2, {LAST_APPLIED: "{}", "a": "b"})], "configured", "get patch",
+            id="its annotations changed",
         ),
         pytest.param(
             [NOT_THERE, EXISTS, stored(1), stored(2, priority=1)],
@@ -72,7 +86,7 @@ def test_apply(answers: list[Any], word: str, asked: str) -> None:
     server = ScriptedServer(*answers)
     session = cast(Session, server)
     data = {"kind": "Job", "metadata": {"name": "x"}, "spec": {"priority": 0}}
-    wanted = Wanted(session, Given("f.yaml", Document(data, {})), None)
+    wanted = Wanted(session, Given("f.yaml", Document(data, {})))
 
     assert apply(session, wanted)[0] == word
     assert " ".join(server.asked) == asked

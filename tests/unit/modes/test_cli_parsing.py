@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.modes.cli import completing
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.modes.cli.flags import parse, seconds
 from interlock.modes.cli.main import main
 from interlock.modes.cli.person import person
@@ -37,7 +37,37 @@ def spec_of(*argv: str) -> dict[str, Any]:
         pytest.param(["get", "jbos"], "did you mean `jobs`?", id="a kind"),
         pytest.param(["get", "jobs", "--selctor=a"], "did you mean `--selector`?", id="a flag"),
         pytest.param(["get", "jobs", "-o", "jsno"], "did you mean `json`?", id="a format"),
-        pytest.param(["run", "echo", "hi"], "", id="a command without --"),
+        pytest.param(["get", "all"], "there are: jobs,", id="a kind nothing is near"),
+        pytest.param(["get", "jobs", "--failed"], "--help` tells", id="a flag nothing is near"),
+        pytest.param(
+            ["run", "echo", "hi"], "interlock run -- echo hi\n", id="a command without --"
+        ),
+        pytest.param(["run", "ls", "-la"], "interlock run -- ls -la\n", id="with flags of its own"),
+        pytest.param(["run", "ls", "-l", "a b"], "interlock run -- ls -l 'a b'\n", id="quoted"),
+        pytest.param(["run", "./x", "--flag"], "interlock run -- ./x --flag\n", id="a long flag"),
+        pytest.param(["run", "./x"], "interlock run -- ./x\n", id="a path"),
+        pytest.param(["run", "--wait", "/bin/x"], "interlock run --wait -- /bin/x\n", id="from /"),
+        pytest.param(["run", "tar", "-xzf", "-"], "interlock run -- tar -xzf -\n", id="tar"),
+        pytest.param(["run", "sh", "-c", "exit 3"], "interlock run -- sh -c 'exit 3'\n", id="sh"),
+        pytest.param(
+            ["run", "--wait", "--lock", "db=1", "-n", "x", "pg_dump", "-f", "out", "shop"],
+            "interlock run --wait --lock db=1 -n x -- pg_dump -f out shop\n",
+            id="after flags of ours",
+        ),
+        pytest.param(
+            ["-n", "x", "run", "echo", "hi"],
+            "interlock run -n x -- echo hi\n",
+            id="before the verb",
+        ),
+        pytest.param(
+            ["run", "nightly", "--optoin", "a=b"], "did you mean `--option`?", id="of a JobConfig"
+        ),
+        pytest.param(["run", "nightly", "--at"], "expected one argument", id="half a flag"),
+        pytest.param(
+            ["run", "--name", "x", "x", "--lock", "a"],
+            "or, if x is a command: interlock run --name x --lock a -- x\n",
+            id="a flag of a command beside a word",
+        ),
         pytest.param(["run"], "put it after --", id="no command"),
         pytest.param(["run", "x", "--", "y"], "not both", id="a config and a command"),
         pytest.param(["run", "x", "--lock", "a"], "is for a command", id="a flag of a command"),
@@ -65,7 +95,75 @@ def spec_of(*argv: str) -> dict[str, Any]:
         pytest.param(["why", "lock/x"], "is not a Job or JobConfig or", id="why a lock"),
         pytest.param(["wait", "x", "--timeout", "soon"], "not a length of time", id="a time"),
         pytest.param(["run", "--env", "A", "--", "x"], "NAME=VALUE", id="a variable"),
-        pytest.param(["run", "--lock", "a=0", "--", "x"], "KEY=LIMIT", id="a limit"),
+        pytest.param(["run", "--lock", "a=0", "--", "x"], "at once: a whole number", id="a limit"),
+        pytest.param(["run", "--lock", "a=x", "--", "x"], "at once: a whole number", id="no limit"),
+        pytest.param(["run", "--lock", "=1", "--", "x"], "KEY=LIMIT", id="no key"),
+        pytest.param(["run", "--priority", "x", "--", "x"], "is not a whole number", id="a word"),
+        pytest.param(["run", "--count", "9" * 5000, "--", "x"], "whole number", id="endless"),
+        pytest.param(["run", "--count", "\u0663", "--", "x"], "whole number", id="other digits"),
+        pytest.param(
+            ["run", "--env", "A=1", "--env", "A=2", "--", "x"], "--env A is given more", id="env"
+        ),
+        pytest.param(
+            ["run", "-l", "a=1", "-l", "a=2", "--", "x"], "--label a is given more", id="label"
+        ),
+        pytest.param(
+            ["run", "--wait-timeout", "5s", "--", "x"], "is for --wait and --follow", id="no wait"
+        ),
+        *(
+            pytest.param(argv, "found an empty word", id=" ".join(argv) or "nothing")
+            for argv in (
+                ["get", ""],
+                ["get", "jobs", ""],
+                ["get", "jobs", "a", ""],
+                ["delete", ""],
+                ["delete", "jobs", "", "--all"],
+                ["describe", ""],
+                ["history", ""],
+                ["next", ""],
+                ["timeline", ""],
+                ["get", "jobs", "-n", ""],
+                ["get", "jobs", "--namespace="],
+                ["get", "jobs", "--server", ""],
+                ["get", "jobs", "--context", ""],
+                ["get", "jobs", "--token-file", ""],
+                ["get", "jobs", "--kubeconfig", ""],
+                ["get", "jobs", "--ca-file", ""],
+                ["apply", "-f", ""],
+                ["apply", "-f", "x", "-f", ""],
+                ["up", "--data", ""],
+                ["up", "--listen", ""],
+                ["restore", ""],
+                ["backup", ""],
+                ["restore", "x", "--data", ""],
+                ["import", "crontab", ""],
+                ["simulate", ""],
+                ["run", "--name", "", "--", "x"],
+                ["run", "--working-dir", "", "--", "x"],
+                ["stop", ""],
+                ["skip", "x", ""],
+                ["wait", "a", ""],
+                ["release", "", "--job", "x", "--reason", "y"],
+            )
+        ),
+        pytest.param(["get", "jobs", "-o", "yaml=x"], "'yaml=x' is none of", id="a value of yaml"),
+        pytest.param(["import", "crontabs", "x"], "did you mean `crontab`?", id="a choice"),
+        pytest.param(["wait", "x", "--for", "start"], "did you mean `started`?", id="of a flag"),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a"], "{ without }", id="an open brace"),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a}}"], "} without {", id="a closed brace"),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a{.b}}"], "without", id="a brace in one"),
+        pytest.param(["get", "jobs", "-o", "jsonpath={.a[}"], "cannot read", id="an open bracket"),
+        pytest.param(
+            ["get", "jobs", "-o", "jsonpath={range .items[*]}{x y}{end}"],
+            "cannot read",
+            id="inside",
+        ),
+        pytest.param(
+            ["apply", "-f", "x", "-o", "jsonpath={"], "{ without }", id="before it is done"
+        ),
+        pytest.param(["get", "jobs", "--server", "http://[::1"], "not an address", id="a bracket"),
+        pytest.param(["get", "jobs", "--server", "http://a b"], "not an address", id="a space"),
+        pytest.param(["get", "jobs", "--server", "http://a:\u0663"], "not an address", id="digits"),
         pytest.param(["logs", "x", "--tail", "-1"], "", id="a negative number"),
         pytest.param(["get"], "which kind?", id="no kind"),
         pytest.param(["delete", "jobs"], "give names, -l LABELS or --all", id="delete all jobs"),
@@ -168,3 +266,25 @@ def test_completion_without_a_server_knows_no_names() -> None:
 
 def test_an_error_keeps_its_code() -> None:
     assert CommandError("x", code=7).code == 7
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        pytest.param("gte", ["get", "set"], "get", id="two letters changed places"),
+        pytest.param("--selctor", ["--selector", "--server"], "--selector", id="one is missing"),
+        pytest.param("nightly", ["nightly-report"], "nightly-report", id="how it begins"),
+        pytest.param("JOBS", ["jobs"], "jobs", id="other capitals"),
+        pytest.param("job_configs", ["job-configs"], "job-configs", id="other dashes"),
+        pytest.param("fan", ["fan"], "", id="itself"),
+        pytest.param("fan", ["fan", "fin"], "", id="it is there"),
+        pytest.param("all", ["cal", "jobs"], "", id="short and only alike"),
+        pytest.param("--failed", ["--ca-file", "--field-selector"], "", id="long and only alike"),
+        pytest.param("no", ["ns"], "", id="two letters"),
+        pytest.param("report", ["resort", "retort", "export"], "resort", id="the first of several"),
+        pytest.param("x", [], "", id="nothing is known"),
+        pytest.param("x" * 10_000, ["x" * 9_999], "", id="too long to be worth the time"),
+    ],
+)
+def test_only_what_is_near_is_suggested(word: str, known: list[str], meant: str) -> None:
+    assert did_you_mean(word, known) == (f"did you mean `{meant}`?" if meant else "")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +15,8 @@ import pytest
 from interlock.resources.codec import encode
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job import Job
-from interlock.resources.suggestions import MAX_TOLD
+from interlock.resources.manifests import read_manifests
+from interlock.resources.suggestions import MAX_TOLD, child
 from interlock.resources.validation import MAX_BODY_BYTES, FieldValidation, read_resource
 
 
@@ -293,7 +298,196 @@ def test_an_object_that_is_too_large_is_refused() -> None:
     assert "expected at most 1048576 bytes" in refused(body)["object"].message
 
 
+def test_the_size_is_told_beside_the_rules() -> None:
+    body = a_body(process={"command": ["cat"], "stdin": "x" * (1 << 20)}, priority=1 << 40)
+
+    assert {"object", "spec.priority"} <= set(refused(body))
+
+
 def test_found_values_are_short() -> None:
     problem = refused(a_body(noop={}, completion="x" * 1000))["spec.completion"]
 
     assert len(str(problem.found)) == 60
+
+
+def told(body: dict[str, Any]) -> list[str]:
+    """Where something is wrong; the two ways to the door find the same."""
+    with pytest.raises(InvalidError) as refusal:
+        read_resource(body)
+    assert set(refused(body)) == {problem.path for problem in refusal.value.problems}
+    return [problem.path for problem in refusal.value.problems]
+
+
+COMMAND = {"process": {"command": ["true"]}}
+CONFIG = {
+    "apiVersion": "interlock.dev/v1alpha1",
+    "kind": "JobConfig",
+    "metadata": {"name": "report"},
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        pytest.param(
+            COMMAND | {"retries": {"limit": -1, "delay": "-5s"}, "parallelism": {"count": -3},
+                       "timeout": "-1m"},
+            {"spec.retries.limit", "spec.retries.delay", "spec.parallelism.count", "spec.timeout"},
+            id="numbers beside durations",
+        ),
+        pytest.param(
+            COMMAND | {"locks": [{"key": "", "limit": 0}], "timeout": 5},
+            {"spec.locks[0].key", "spec.locks[0].limit", "spec.timeout"},
+            id="locks beside a timeout",
+        ),
+        pytest.param(
+            {"process": {"command": [True], "env": {"1A": "x"}}},
+            {"spec.process.command[0]", "spec.process.env.1A"},
+            id="inside the object that has the wrong value",
+        ),
+        pytest.param(
+            {"timeout": 5}, {"spec.timeout", "spec"}, id="what is missing beside what is wrong"
+        ),
+        pytest.param(
+            COMMAND | {"locks": [{"limit": 0}, {"key": "b", "limit": "x"}, {"key": "b"}]},
+            {"spec.locks[0].key", "spec.locks[0].limit", "spec.locks[1].limit",
+             "spec.locks[2].key"},
+            id="each element of a list",
+        ),
+        pytest.param(
+            COMMAND | {"killAt": "0001-01-01T00:00:00+14:00", "priority": 1 << 40},
+            {"spec.killAt", "spec.priority"},
+            id="beside a moment before all time",
+        ),
+        pytest.param(
+            {"process": {"command": ["${task.indx}"]}, "timeout": 5},
+            {"spec.timeout", "spec.process.command[0]"},
+            id="an unknown variable",
+        ),
+    ],
+)  # fmt: skip
+def test_rules_are_told_beside_wrong_types(spec: dict[str, Any], paths: set[str]) -> None:
+    found = told(a_body(**spec))
+
+    assert set(found) == paths
+    assert len(found) == len(paths)
+
+
+def test_another_api_version_is_told_beside_wrong_types() -> None:
+    body = a_body(process={"command": [True]}) | {"apiVersion": "batch/v1"}
+
+    assert set(told(body)) == {"apiVersion", "spec.process.command[0]"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "paths"),
+    [
+        pytest.param({"process": "echo"}, {"spec.process"}, id="which work there is"),
+        pytest.param({"proces": {"command": ["x"]}}, {"spec.proces"}, id="a name nearly right"),
+        pytest.param(COMMAND | {"parallelism": {"count": "3"}}, {"spec.parallelism.count"},
+                     id="exactly one of"),
+        pytest.param(COMMAND | {"startAfter": "soon", "startBy": "2026-01-05T12:00:00Z"},
+                     {"spec.startAfter"}, id="which of two moments is later"),
+        pytest.param(COMMAND | {"locks": [{"limit": 1}, {"limit": 2}]},
+                     {"spec.locks[0].key", "spec.locks[1].key"}, id="whether keys are the same"),
+        pytest.param({"process": {"command": ["${args.a}"]}, "args": {"a": 1}}, {"spec.args.a"},
+                     id="a variable whose value is wrong"),
+        pytest.param({"process": {"command": ["${task.matrix.a}"]},
+                      "parallelism": {"matrix": "a"}},
+                     {"spec.parallelism.matrix"}, id="variables that could not be read"),
+    ],
+)  # fmt: skip
+def test_what_a_wrong_value_decides_is_not_guessed(spec: dict[str, Any], paths: set[str]) -> None:
+    assert set(told(a_body(**spec))) == paths
+
+
+def test_schedules_are_told_beside_wrong_types() -> None:
+    spec = {
+        "template": {"spec": {"process": {"command": ["${option.region}"]}, "timeout": 5}},
+        "options": [{"nme": "region"}, {"name": "b", "default": 5}],
+        "schedules": [{"cron": "61 * * * *", "timezone": 7}],
+        "concurrency": {"maxConcurrency": -1},
+    }
+
+    assert set(told(CONFIG | {"spec": spec})) == {
+        "spec.template.spec.timeout",
+        "spec.options[0].name",
+        "spec.options[0].nme",
+        "spec.options[1].default",
+        "spec.schedules[0].cron",
+        "spec.schedules[0].timezone",
+        "spec.concurrency.maxConcurrency",
+    }
+
+
+def test_a_variable_is_unknown_also_beside_options_that_are_wrong() -> None:
+    spec = {
+        "template": {"spec": {"process": {"command": ["${option.region}", "${option.a}"]}}},
+        "options": [{"name": "a", "type": "Strng", "default": 5}],
+    }
+
+    assert set(told(CONFIG | {"spec": spec})) == {
+        "spec.template.spec.process.command[0]",
+        "spec.options[0].type",
+        "spec.options[0].default",
+    }
+
+
+def test_further_rules_are_told_with_the_others() -> None:
+    def no_title(resource: Any) -> tuple[Problem, ...]:
+        return (Problem("spec.title", "none here"),) if resource.spec.title else ()
+
+    with pytest.raises(InvalidError) as refusal:
+        read_resource(a_body(noop={}, timeout=5, priority=1 << 40, title="x"), also=no_title)
+
+    paths = {problem.path for problem in refusal.value.problems}
+    assert paths == {"spec.timeout", "spec.priority", "spec.title"}
+
+
+def places(value: object, path: str = "") -> Iterator[tuple[str, Callable[[Any, Any], None]]]:
+    """Every place in plain data, with what puts something else there."""
+    inside: Iterable[tuple[Any, object]] = ()
+    if isinstance(value, dict):
+        inside = value.items()
+    elif isinstance(value, list):
+        inside = enumerate(value)
+    for name, held in inside:
+        here = child(path, name)
+
+        def put(whole: Any, new: object, name: Any = name, above: str = path) -> None:
+            at(whole, above)[name] = new
+
+        yield here, put
+        yield from places(held, here)
+
+
+def at(whole: Any, path: str) -> Any:
+    for name in re.findall(r'\["([^"]+)"\]|\[(\d+)\]|([^.\[]+)', path):
+        quoted, index, plain = name
+        whole = whole[int(index)] if index else whole[quoted or plain]
+    return whole
+
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+FILES = sorted(EXAMPLES.glob("*.yaml"))
+GOOD = [one for file in FILES for one in read_manifests(file.read_bytes())]
+
+
+@pytest.mark.parametrize("wrong", [[[0.5]], 0.5, {"?": [None]}], ids=["a list", "0.5", "an object"])
+def test_a_wrong_value_is_all_that_is_told_of_a_good_definition(wrong: object) -> None:
+    """Nothing else is blamed for it: what stands in for it leaves no traces."""
+    assert GOOD
+    looked = 0
+    for document in GOOD:
+        for path, put in list(places(document.data)):
+            body = copy.deepcopy(document.data)
+            if isinstance(at(body, path), type(wrong)):
+                continue  # It is not wrong as a whole, only inside.
+            put(body, wrong)
+            try:
+                read_resource(body)
+            except InvalidError as error:
+                looked += 1
+                for problem in error.problems:
+                    assert problem.path.startswith(path), (document.data, path, problem)
+    assert looked > len(GOOD)

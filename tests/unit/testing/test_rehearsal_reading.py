@@ -59,6 +59,17 @@ def read(**more: Any) -> Script:
         pytest.param(
             {"work": [{"onTerm": "die"}]}, "work[0].onTerm", "exit, ignore", id="what it does"
         ),
+        pytest.param(
+            {
+                "objects": [
+                    {"kind": "Job", "metadata": {"name": "a"}, "spec": {"noop": {}}},
+                    {"kind": "Job", "metadata": {"name": "a"}, "spec": {"noop": {}}},
+                ]
+            },
+            "objects[1].metadata.name",
+            "is defined twice, and first at objects[0]",
+            id="one name twice",
+        ),
         pytest.param({"events": [{"at": "+1m"}]}, "events[0]", "exactly one of", id="no order"),
         pytest.param(
             {"events": [{"at": "+1m", "crash": None, "restart": None}]},

@@ -23,7 +23,7 @@ from interlock.resources.marks import PREFIX, completed, with_kept_marks
 from interlock.resources.metadata import GROUP, Metadata, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.transitions import has_ended
-from interlock.resources.validation import FieldValidation, read_resource
+from interlock.resources.validation import FieldValidation, Judge, read_resource
 
 #: What a person is told whose change left our finalizer out.
 KEPT = f"the finalizer {JOB_FINALIZER} stays: it is removed when all tasks are proven gone"
@@ -50,9 +50,8 @@ def judge(change: Change, controllers: Set[str], now: datetime) -> Verdict:
         return Verdict()
     if change.old_object is None:
         given = change.object
-        read, problems = _read(given)
-        if read is not None and change.user_info.username not in controllers:
-            problems += check_new(read)
+        by_controller = change.user_info.username in controllers
+        read, problems = _read(given, (lambda _: ()) if by_controller else check_new)
         doubts = doubts_about(read) if read is not None and not problems else ()
         return Verdict(problems=problems, kind=_kind(given), name=_name(given), warnings=doubts)
     if change.user_info.username in controllers:
@@ -137,22 +136,24 @@ def _judge_update(before: Document, after: Document, now: datetime) -> Verdict:
     )
 
 
-def _read(given: Document) -> tuple[Resource | None, tuple[Problem, ...]]:
+def _read(
+    given: Document, also: Judge = lambda _: ()
+) -> tuple[Resource | None, tuple[Problem, ...]]:
     """The resource, if it can be read, and everything that is wrong with it."""
     ours = _ours(given)
     try:
         # The API server has left out unknown fields, or refused them, as it was asked to.
-        read, _ = read_resource(ours, _kind(ours), field_validation=FieldValidation.IGNORE)
+        read, _ = read_resource(
+            ours,
+            _kind(ours),
+            field_validation=FieldValidation.IGNORE,
+            also=lambda one: (*problems_in_mode(one, Mode.CLUSTER), *also(one)),
+        )
     except InvalidError as error:
-        stored = _stored(ours)
-        return stored, (*error.problems, *_problems_here(stored))
+        return _stored(ours), error.problems
     except BadRequestError as error:
         return None, (Problem("object", str(error), ""),)
-    return read, _problems_here(read)
-
-
-def _problems_here(resource: Resource | None) -> tuple[Problem, ...]:
-    return problems_in_mode(resource, Mode.CLUSTER) if resource is not None else ()
+    return read, ()
 
 
 def _stored(ours: Document) -> Resource | None:

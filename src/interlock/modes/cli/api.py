@@ -188,10 +188,14 @@ class Api:
         error.hint = _HINTS.get(status, "")
         if status == 401 and self._target.by_context:
             error.hint = self._target.hint
+        elif status in (401, 403) and self._target.note:
+            error.hint = "; ".join(filter(None, (error.hint, self._target.note)))
         details = body.get("details")
         if status == 404 and isinstance(details, dict) and details.get("kind") == "namespaces":
             made = f"{{kind: Namespace, metadata: {{name: {details.get('name')}}}}}"
             error.hint = f"make it with: echo '{made}' | interlock apply -f -"
+        if status == 404 and self._target.base and "requested resource" in told:
+            error.hint = f"the address ends in {self._target.base}: leave that out?"
         for cause in error.causes:
             if cause.get("reason") == _OTHER_USER:
                 error.hint = cause.get("message", "")

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.modes.cli.documents import Given
-from interlock.modes.cli.errors import BAD_INPUT, CONFLICT, AnswerError, CommandError
+from interlock.modes.cli.documents import Given, read_all, refusals_of, refuse
+from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
 from interlock.modes.cli.kinds import Kind, kind_of
-from interlock.modes.cli.merging import last_applied, three_way_patch, with_last_applied
+from interlock.modes.cli.merging import (
+    last_applied,
+    three_way_patch,
+    with_last_applied,
+    without_last_applied,
+)
 from interlock.modes.cli.session import Session
+from interlock.resources.errors import Problem
+from interlock.resources.job import JOB_FINALIZER
+from interlock.resources.kinds import KINDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 #: How often somebody else may create or delete the same thing in between.
 _ROUNDS = 5
@@ -17,23 +29,12 @@ _ROUNDS = 5
 class Wanted:
     """A document, with the place where it belongs."""
 
-    def __init__(self, session: Session, given: Given, namespace: str | None) -> None:
+    def __init__(self, session: Session, given: Given) -> None:
         self.given = given
         self.kind: Kind = kind_of(given.data)
         metadata = dict(given.data.get("metadata") or {})
         self.name = str(metadata.get("name") or "")
-        if not self.name:
-            raise CommandError(
-                f"{given.file}, line {given.line}: {self.kind.name} has no name",
-                hint="give it metadata.name: what is applied must be found again",
-                code=BAD_INPUT,
-            )
         self.namespace = str(metadata.get("namespace") or session.namespace)
-        if namespace and self.kind.namespaced and self.namespace != namespace:
-            raise CommandError(
-                f"{given.file}: {given.title} is for namespace {self.namespace}, not {namespace}",
-                code=BAD_INPUT,
-            )
         if self.kind.namespaced:
             metadata["namespace"] = self.namespace
         self.data: dict[str, Any] = {**given.data, "metadata": metadata}
@@ -44,9 +45,40 @@ class Wanted:
         return f"{self.kind.singular}/{self.name}"
 
 
-def wanted_from(session: Session, found: list[Given], namespace: str | None) -> list[Wanted]:
+def read_wanted(session: Session, args: Namespace) -> list[Wanted]:
+    """The documents of the files that were typed, once all of them were found good.
+
+    Raises:
+        CommandError: One is not good, or has no place to go: nothing is done about any of them.
+    """
+    reading = read_all(args.filename, recursive=args.recursive)
+    refusals = refusals_of(
+        reading.found,
+        namespace=session.namespace,
+        placing=lambda given: misplaced(given, args.namespace),
+    )
+    refuse(reading.flaws, refusals)
+    return wanted_from(session, reading.found)
+
+
+def misplaced(given: Given, namespace: str | None) -> tuple[Problem, ...]:
+    """What keeps a document from being applied, in this namespace if one was typed."""
+    metadata = given.data.get("metadata")
+    if not isinstance(metadata, dict) or given.data.get("kind") not in KINDS:
+        return ()
+    problems = []
+    if metadata.get("generateName") and not metadata.get("name"):
+        message = "what is applied must be found again: give it metadata.name"
+        problems.append(Problem("metadata.generateName", message, metadata["generateName"]))
+    place = metadata.get("namespace")
+    if namespace and place and place != namespace and KINDS[given.data["kind"]].namespaced:
+        problems.append(Problem("metadata.namespace", f"expected {namespace}, as -n says", place))
+    return tuple(problems)
+
+
+def wanted_from(session: Session, found: list[Given]) -> list[Wanted]:
     """The documents in the order to apply them: namespaces before what is in them."""
-    wanted = [Wanted(session, given, namespace) for given in found]
+    wanted = [Wanted(session, given) for given in found]
     return sorted(wanted, key=lambda one: one.kind.name != "Namespace")
 
 
@@ -93,14 +125,28 @@ def _change(
     changed: dict[str, Any] = session.api.patch(
         wanted.kind, wanted.namespace, wanted.name, patch, dry_run=dry_run
     )
-    # A file may say what is the default anyway; then the server has nothing to store. The version
-    # does not tell: the status may have moved on meanwhile.
-    same = _lasting(changed) == _lasting(stored)
+    # A file may say what is the default anyway, or what was stored in another way: then there is
+    # nothing to change but the record of what was applied.
+    same = written(changed) == written(stored)
     return "unchanged" if same else "configured", stored, changed
 
 
-def _lasting(item: dict[str, Any]) -> dict[str, Any]:
-    """What stays as it is until somebody changes the definition."""
-    moving = ("resourceVersion", "managedFields")
-    metadata = {name: value for name, value in item["metadata"].items() if name not in moving}
-    return {**item, "metadata": metadata, "status": None}
+#: What the server writes, and no apply changes.
+_KEPT_BY_SERVER = (
+    "resourceVersion",
+    "generation",
+    "uid",
+    "creationTimestamp",
+    "managedFields",
+)
+
+
+def written(item: dict[str, Any] | None) -> dict[str, Any]:
+    """The part of a resource that a person writes: what `apply` and `diff` tell apart."""
+    if item is None:
+        return {}
+    plain = without_last_applied(item)
+    metadata = {k: v for k, v in plain["metadata"].items() if k not in _KEPT_BY_SERVER}
+    metadata["finalizers"] = [one for one in metadata.get("finalizers", ()) if one != JOB_FINALIZER]
+    kept = {name: value for name, value in metadata.items() if value}
+    return {**{k: v for k, v in plain.items() if k != "status"}, "metadata": kept}

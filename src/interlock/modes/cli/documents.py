@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError, did_you_mean
+from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
+from interlock.modes.cli.files import files_in, nothing_in, read_file
+from interlock.modes.cli.importing.recognizing import import_for, import_for_text
+from interlock.modes.cli.main import tell
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.kinds import KINDS
 from interlock.resources.manifests import Document, ManifestError, read_manifests
+from interlock.resources.suggestions import shown
 from interlock.resources.validation import read_resource
 
-_ENDINGS = (".yaml", ".yml", ".json")
+#: What the standard input is called.
+STANDARD_INPUT = "standard input"
 
 
 class Given:
@@ -20,6 +28,8 @@ class Given:
 
     def __init__(self, file: str, document: Document) -> None:
         self.file = file
+        #: What to type for the file.
+        self.source = "-" if file == STANDARD_INPUT else shlex.quote(file)
         self.data: dict[str, Any] = document.data
         self._document = document
 
@@ -43,13 +53,18 @@ class Given:
 class Refusal:
     """A document that was refused, and everything that is wrong with it."""
 
-    def __init__(self, given: Given, problems: tuple[Problem, ...]) -> None:
+    def __init__(
+        self, given: Given, problems: tuple[Problem, ...], *, done: str = "stored"
+    ) -> None:
         self.given = given
-        self.problems = problems
+        #: In the order of the file, as far as their lines are known.
+        self.problems = tuple(sorted(problems, key=lambda one: given.line_of(one.path)))
+        #: What was not done because of it.
+        self._done = done
 
     def lines(self) -> list[str]:
         """The refusal for people: where, what was found, what to do."""
-        title = f"{self.given.file}: {self.given.title} was refused, nothing was stored"
+        title = f"{self.given.file}: {self.given.title} was refused, nothing was {self._done}"
         rows = [
             (f"line {line}" if line else "", problem.path, _found(problem.found), problem.message)
             for problem, line in zip(self.problems, self._lines(), strict=True)
@@ -83,50 +98,92 @@ def _found(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def read_documents(files: list[str], *, recursive: bool = False) -> list[Given]:
+class Reading:
+    """What files hold: documents, and what is wrong with the files themselves."""
+
+    def __init__(self) -> None:
+        self.found: list[Given] = []
+        #: Files that cannot be read, or that are not YAML.
+        self.flaws: list[CommandError] = []
+        self._read: set[str] = set()
+
+    def add(self, name: str) -> None:
+        """Read a file: what is whole of it, up to what is wrong with it.
+
+        One that was named before, or is in a directory that was, is not read again.
+        """
+        place = name if name == "-" else os.path.realpath(name)
+        if place in self._read:
+            return
+        self._read.add(place)
+        shown = STANDARD_INPUT if name == "-" else name
+        text = b""
+        try:
+            text = read_file(name)
+            documents = read_manifests(text)
+        except CommandError as error:
+            self.flaws.append(error)
+            return
+        except ManifestError as error:
+            place = f", line {error.line}" if error.line else ""
+            hint = import_for_text(text, shlex.quote(name))
+            told = f"{shown}{place}: {error.message}"
+            self.flaws.append(CommandError(told, hint=hint, code=BAD_INPUT))
+            documents = error.before
+        self.found += [Given(shown, document) for document in documents]
+
+
+def read_all(files: list[str], *, recursive: bool = False) -> Reading:
     """Every document of the files, and of the files in the directories, but not below them."""
     if not files:
         raise CommandError("which files?", hint="name them with -f FILE", code=BAD_INPUT)
-    found = [given for file in files for given in _read(file, recursive)]
-    if not found:
-        hint = "" if recursive else "-R reads what is below a directory too"
-        raise CommandError(f"nothing is defined in {', '.join(files)}", hint=hint, code=BAD_INPUT)
-    return found
+    reading = Reading()
+    for name in files:
+        for file in files_in(name, recursive=recursive):
+            if isinstance(file, CommandError):
+                reading.flaws.append(file)
+            else:
+                reading.add(file)
+    if not reading.found and not reading.flaws:
+        raise nothing_in(files, recursive=recursive)
+    return reading
 
 
-def _read(name: str, recursive: bool) -> list[Given]:
-    if name == "-":
-        return _parse("standard input", sys.stdin.buffer.read())
-    path = Path(name)
-    if path.is_dir():
-        every = path.rglob("*") if recursive else path.glob("*")
-        inside = sorted(file for file in every if file.suffix in _ENDINGS)
-        return [given for file in inside if file.is_file() for given in _parse_file(file)]
-    return _parse_file(path)
+def read_named(files: list[str], *, recursive: bool = False) -> list[Given]:
+    """Every document, once all say what they are about; what else they say is not looked at."""
+    reading = read_all(files, recursive=recursive)
+    refusals = [
+        Refusal(given, problems, done="deleted")
+        for given in reading.found
+        if (problems := _unnamed(given))
+    ]
+    refuse(reading.flaws, refusals)
+    return reading.found
 
 
-def _parse_file(path: Path) -> list[Given]:
-    try:
-        return _parse(str(path), path.read_bytes())
-    except OSError as error:
-        near = [str(path.with_name(one.name)) for one in path.parent.glob("*")] if path.parent.is_dir() else []  # fmt: skip  # noqa: E501
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}",
-            hint=did_you_mean(str(path), near),
-            code=BAD_INPUT,
-        ) from None
+def _unnamed(given: Given) -> tuple[Problem, ...]:
+    """What keeps a document from saying which object it is about."""
+    problems = []
+    kind, metadata = given.data.get("kind"), given.data.get("metadata")
+    if kind not in KINDS:
+        problems.append(Problem("kind", f"expected {' or '.join(KINDS)}", shown(kind)))
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        problems.append(Problem("metadata.name", "expected the name of what is meant", shown(name)))
+    return tuple(problems)
 
 
-def _parse(file: str, text: bytes) -> list[Given]:
-    try:
-        return [Given(file, document) for document in read_manifests(text)]
-    except ManifestError as error:
-        place = f", line {error.line}" if error.line else ""
-        raise CommandError(f"{file}{place}: {error.message}", code=BAD_INPUT) from None
+def read_good(files: list[str], *, recursive: bool = False) -> list[Given]:
+    """Every document, once all were found good and no two are the same."""
+    reading = read_all(files, recursive=recursive)
+    refuse(reading.flaws, refusals_of(reading.found))
+    return reading.found
 
 
 def refusal_of(given: Given) -> Refusal | None:
     """What is wrong with a document, as far as it can be told without a server; warnings aside."""
+    if other := import_for(given.data, given.source):
+        return Refusal(given, (Problem("kind", other, str(given.data.get("kind"))),))
     try:
         _, warnings = read_resource(given.data)
     except InvalidError as error:
@@ -149,12 +206,56 @@ def refused_by_server(given: Given, error: AnswerError) -> Refusal | None:
     return Refusal(given, tuple(problems) or (Problem("", error.message),))
 
 
-def check_all(found: list[Given]) -> None:
-    """Refuse everything when one document is bad: nothing is stored before all were checked."""
-    refusals = [refusal for given in found if (refusal := refusal_of(given))]
+#: Finds what is wrong with where a document is to go.
+Placing = Callable[[Given], tuple[Problem, ...]]
+
+
+def refusals_of(
+    found: list[Given], *, namespace: str = "", placing: Placing = lambda _: ()
+) -> list[Refusal]:
+    """All that is wrong with documents, by themselves and beside each other.
+
+    `namespace` is where those go that name none. Two of the same kind, namespace and name would
+    be one object, and whichever comes last would win without a word.
+    """
+    refusals = []
+    first: dict[tuple[str, str, str], Given] = {}
+    for given in found:
+        own = refusal_of(given)
+        problems = (*(own.problems if own else ()), *placing(given))
+        key = _key(given.data, namespace)
+        before = first.setdefault(key, given) if key is not None else given
+        if before is not given:
+            place = f"{before.file}, line {before.line_of('metadata.name')}"
+            message = f"is defined twice, and first in {place}: leave one of them out"
+            problems += (Problem("metadata.name", message, key[2] if key else ""),)
+        if problems:
+            refusals.append(Refusal(given, problems))
+    return refusals
+
+
+def _key(data: dict[str, Any], namespace: str) -> tuple[str, str, str] | None:
+    """What an object is found by; None when it has no name of its own."""
+    kind = KINDS.get(str(data.get("kind")))
+    metadata = data.get("metadata")
+    if not isinstance(metadata, dict):
+        return None
+    name = metadata.get("name")
+    if kind is None or not isinstance(name, str) or not name:
+        return None
+    place = str(metadata.get("namespace") or namespace) if kind.namespaced else ""
+    return kind.name, place, name
+
+
+def refuse(flaws: list[CommandError], refusals: list[Refusal]) -> None:
+    """Tell all that is wrong with files and documents, if anything is, and end."""
+    if len(flaws) == 1 and not refusals:
+        raise flaws[0]
+    for flaw in flaws:
+        tell(flaw)
     for refusal in refusals:
         print("\n".join(refusal.lines()), file=sys.stderr)
-    if refusals:
+    if flaws or refusals:
         raise RefusedError
 
 

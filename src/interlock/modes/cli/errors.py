@@ -81,9 +81,56 @@ class AnswerError(CommandError):
         self.causes: list[dict[str, str]] = causes if isinstance(causes, list) else []
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A suggestion when something near was probably meant; empty when nothing is near."""
-    from difflib import get_close_matches
+#: Nobody mistypes words longer than this; they are not compared.
+_LONGEST_WORD = 100
 
-    near = get_close_matches(word, list(known), 1, 0.6)
-    return f"did you mean `{near[0]}`?" if near else ""
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A suggestion when something near was probably meant; empty when nothing is near.
+
+    Near is what is spelled the same but for capitals and dashes, what begins with the word, or what
+    is a slip or two away: one for short words, more for long ones. Nothing is near what is known.
+    """
+    plain = _folded(word)
+    words = list(dict.fromkeys(known))
+    if not plain or len(plain) > _LONGEST_WORD or word in words:
+        return ""
+    found: list[tuple[int, str]] = []
+    for candidate in words:
+        other = _folded(candidate)
+        if plain == other:
+            found.append((0, candidate))
+        elif len(plain) > 2 and other.startswith(plain):
+            found.append((1, candidate))
+        else:
+            most = min(len(plain), len(other)) // 3
+            if most and (slips := _slips(plain, other, most)) <= most:
+                found.append((slips, candidate))
+    # Of several that are equally near, the first that is known.
+    near = min(found, key=lambda one: one[0], default=None)
+    return f"did you mean `{near[1]}`?" if near else ""
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("_", "-").strip("-")
+
+
+def _slips(one: str, other: str, most: int) -> int:
+    """How many letters to add, leave out, change, or swap with their neighbour.
+
+    Beyond `most` it is not counted to the end.
+    """
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        new = [at]
+        for place, found in enumerate(other, 1):
+            least = min(row[place] + 1, new[-1] + 1, row[place - 1] + (letter != found))
+            swapped = at > 1 and place > 1 and letter == other[place - 2] and one[at - 2] == found
+            new.append(min(least, before[place - 2] + 1) if swapped else least)
+        before, row = row, new
+        if min(row) > most:
+            break
+    return row[-1] if min(row) <= most else most + 1

@@ -64,6 +64,8 @@ def other_verb(session: Session, name: str, verb: str) -> str:
 def _meant(session: Session, kind: Kind, name: str, verb: str) -> str:
     """A near name of the same kind, or the same name of another kind."""
     try:
+        if exists(session, kind, name):
+            return ""  # Something of it is missing, not itself.
         for other, usual in ((JOB_CONFIGS, "run"), (CONTROLLED_JOBS, "start")):
             if other is not kind and exists(session, other, name):
                 order = f"{verb} {other.singular}/{name}" if verb else f"{usual} {name}"

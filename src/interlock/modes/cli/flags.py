@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.modes.cli.table import Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
     from typing import NoReturn
 
 FORMATS = ("json", "yaml", "wide", "name", "jsonpath")
+
+
+_INVALID_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+_QUOTED = re.compile(r"'([^']*)'")
+#: Flags that may be given nothing: a line for people.
+_MAY_BE_EMPTY = frozenset({"title", "reason"})
 
 
 class HelpShown(Exception):  # noqa: N818 - it is no error
@@ -23,12 +30,24 @@ class HelpShown(Exception):  # noqa: N818 - it is no error
 class Parser(argparse.ArgumentParser):
     """argparse, with errors that say what to do."""
 
+    @property
+    def flags(self) -> Mapping[str, argparse.Action]:
+        """The flags there are, by each of their spellings."""
+        return self._option_string_actions
+
+    @property
+    def known(self) -> list[argparse.Action]:
+        """Everything that can be typed."""
+        return self._actions
+
     def error(self, message: str) -> NoReturn:
         """Refuse a command line."""
         hint = f"`{self.prog} --help` tells how to write it"
+        if choice := _INVALID_CHOICE.search(message):
+            hint = did_you_mean(choice[1], _QUOTED.findall(choice[2])) or hint
         if message.startswith("unrecognized arguments: "):
             word = message.partition(": ")[2].split()[0]
-            near = did_you_mean(word.partition("=")[0], self._option_string_actions)
+            near = did_you_mean(word.partition("=")[0], self.flags)
             hint = near or hint
         raise CommandError(f"{self.prog}: {message}", hint=hint, code=BAD_INPUT)
 
@@ -57,17 +76,45 @@ def parser_for(verb: Verb, module: ModuleType) -> Parser:
 def parse(verb: Verb, module: ModuleType, argv: list[str]) -> argparse.Namespace | None:
     """What was typed after the verb; None when it was a call for help."""
     command: list[str] = []
+    whole = argv
     if verb.takes_command and "--" in argv:
         cut = argv.index("--")
         argv, command = argv[:cut], argv[cut + 1 :]
+    parser = parser_for(verb, module)
     try:
-        args = _parsed(parser_for(verb, module), argv)
+        args = _parsed(parser, argv)
     except HelpShown:
         return None
+    except CommandError as error:
+        if not verb.takes_command:
+            raise
+        from interlock.modes.cli.dashes import without_dashes
+
+        raise without_dashes(verb.name, whole, parser.flags, error) from None
+    _refuse_empty(parser, args)
     args.verb = verb.name
     if verb.takes_command:
+        from interlock.modes.cli.dashes import Typed, first_word
+
         args.command = command
+        args.typed = Typed(verb.name, argv, first_word(argv, parser.flags))
     return args
+
+
+def _refuse_empty(parser: Parser, args: argparse.Namespace) -> None:
+    """Refuse empty words: mostly a variable without a value, and never what was left out."""
+    for action in parser.known:
+        value = getattr(args, action.dest, None)
+        is_empty = value == "" and action.default != ""
+        if not is_empty and not (isinstance(value, list) and "" in value):
+            continue
+        if action.dest not in _MAY_BE_EMPTY:
+            name = "/".join(action.option_strings) or str(action.metavar)
+            raise CommandError(
+                f"{parser.prog}: argument {name}: found an empty word",
+                hint="has a variable no value? what is not wanted is left out altogether",
+                code=BAD_INPUT,
+            )
 
 
 def _parsed(parser: Parser, argv: list[str]) -> argparse.Namespace:
@@ -120,10 +167,15 @@ def add_output(parser: argparse.ArgumentParser, *formats: str) -> None:
 
 def _format_among(formats: tuple[str, ...]) -> Callable[[str], str]:
     def chosen(text: str) -> str:
-        if text and text.partition("=")[0] not in formats:
+        name, found, _ = text.partition("=")
+        if text and (name not in formats or (found and name != "jsonpath")):
             told = ", ".join(formats)
             near = did_you_mean(text, formats)
             raise argparse.ArgumentTypeError(f"{text!r} is none of {told}. {near}".rstrip())
+        if text.startswith("jsonpath"):
+            from interlock.modes.cli.jsonpath import check
+
+            check(text.partition("=")[2])
         return text
 
     return chosen
@@ -162,8 +214,6 @@ def add_waiting(parser: argparse.ArgumentParser) -> None:
 
 def seconds(text: str) -> float:
     """A length of time as typed: 90, 90s, 5m, 1h30m."""
-    import re
-
     units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
@@ -187,11 +237,23 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+def is_number(text: str) -> bool:
+    """Whether it is a whole number in plain digits, of a length that makes sense."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def whole_number(text: str) -> int:
+    """A whole number, also a negative one."""
+    if not is_number(text.removeprefix("-")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def number_from(least: int) -> Callable[[str], int]:
     """A whole number that is not below the least."""
 
     def number(text: str) -> int:
-        if not text.isdigit() or int(text) < least:
+        if not is_number(text) or int(text) < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} up")
         return int(text)
 

@@ -14,6 +14,11 @@ _STEP = re.compile(
 _PART = re.compile(r"\{([^{}]*)\}")
 
 
+def check(template: str) -> None:
+    """Refuse a template that cannot be read, before anything is done whose result it would show."""
+    render(template, None)
+
+
 def render(template: str, value: Any) -> str:
     """The template with every {...} replaced by what it finds."""
     if not template:
@@ -24,7 +29,13 @@ def render(template: str, value: Any) -> str:
         )
     if "{" not in template:
         template = "{" + template + "}"
-    return _render(_PART.split(template), value)
+    parts = _PART.split(template)
+    for text in parts[::2]:
+        for brace, other in (("{", "}"), ("}", "{")):
+            if brace in text:
+                told = f"jsonpath: {brace} without {other} in {template!r}"
+                raise CommandError(told, hint="write it as {.status.phase}", code=BAD_INPUT)
+    return _render(parts, value)
 
 
 def _render(parts: list[str], value: Any) -> str:
@@ -37,9 +48,9 @@ def _render(parts: list[str], value: Any) -> str:
             out.append(part)
         elif part.startswith("range "):
             end = _end_of_range(parts, place)
-            out += [
-                _render(["", "", *parts[place + 1 : end]], one) for one in find(part[6:], value)
-            ]
+            inside = ["", "", *parts[place + 1 : end]]
+            _render(inside, None)  # What is wrong in it is wrong also where nothing is found.
+            out += [_render(inside, one) for one in find(part[6:], value)]
             place = end
         else:
             out.append(_expression(part.strip(), value))

@@ -100,6 +100,11 @@ def kind_named(word: str) -> Kind:
     return kind
 
 
+def is_kind(word: str) -> bool:
+    """Whether it is one of the spellings of a kind."""
+    return word.lower() in _BY_WORD
+
+
 def kind_of(document: dict[str, object]) -> Kind:
     """The kind of a document that was read from a file."""
     return kind_named(str(document.get("kind") or ""))

@@ -9,11 +9,11 @@ import base64
 import os
 
 from interlock.kube.config import (
-    SERVICE_ACCOUNT,
     ClusterConfig,
     KubeConfigError,
     User,
     in_cluster,
+    is_pod,
     load_config,
 )
 from interlock.modes.cli.errors import BAD_INPUT, FORBIDDEN, CommandError
@@ -30,10 +30,10 @@ def read_context(path: str, context: str) -> Target:
 
 def own_cluster() -> Target | None:
     """The cluster that this process is a pod of, as its service account; None outside of one."""
-    if not os.environ.get("KUBERNETES_SERVICE_HOST") or not (SERVICE_ACCOUNT / "token").exists():
+    if not os.environ.get("KUBERNETES_SERVICE_HOST"):
         return None
     try:
-        return target_of(in_cluster())
+        return target_of(in_cluster()) if is_pod() else None
     except KubeConfigError as error:
         raise CommandError(str(error), code=BAD_INPUT) from None
 
@@ -71,6 +71,9 @@ def _identify(target: Target, user: User) -> bool:
             target.token = user.token_file.read_text().strip()
         except OSError as error:
             told = f"cannot read the token in {user.token_file}: {error.strerror}"
+            raise CommandError(told, code=BAD_INPUT) from None
+        except UnicodeDecodeError:
+            told = f"the token in {user.token_file} is not text"
             raise CommandError(told, code=BAD_INPUT) from None
     if user.exec is None:
         return user.token_file is not None

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 
-from interlock.modes.cli.errors import BAD_INPUT, DEFECT, INTERRUPTED, CommandError, did_you_mean
+from interlock.modes.cli.errors import (
+    BAD_INPUT,
+    DEFECT,
+    FAILED,
+    INTERRUPTED,
+    CommandError,
+    did_you_mean,
+)
 from interlock.modes.cli.table import VERBS, Verb, overview
 
 #: Flags that may stand before the verb and have a value.
@@ -16,6 +24,10 @@ _WITH_VALUE = frozenset(
 
 def run() -> int:
     """The whole program. No error reaches a user as a traceback."""
+    # What a terminal or a file cannot take is written in another way, and is no defect.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
@@ -23,15 +35,25 @@ def run() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough (`| head`). What is still buffered must not be tried again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_the_rest()  # The reader has seen enough (`| head`).
         return 141
     except Exception as error:
         if os.environ.get("INTERLOCK_TRACEBACK"):
             raise
+        if isinstance(error, OSError) and error.strerror:
+            # What the machine refuses is no defect: a file that is closed to us, a full disk.
+            path = f"{error.filename}: " if isinstance(error.filename, str) else ""
+            tell(CommandError(f"{path}{error.strerror}"))
+            _drop_the_rest()
+            return FAILED
         hint = "a defect of this program: INTERLOCK_TRACEBACK=1 shows where it is"
         tell(CommandError(f"{type(error).__name__}: {error}", hint=hint))
         return DEFECT
+
+
+def _drop_the_rest() -> None:
+    """What is still buffered must not be tried again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main(argv: list[str]) -> int:

@@ -38,7 +38,7 @@ _TOLD = 10
 
 def run_config(session: Session, args: Namespace) -> tuple[dict[str, Any], str]:
     """Make a Job of a JobConfig; gives it as it was stored, and when it starts, for people."""
-    config = _read(session, args.config)
+    config = _read(session, args)
     now = server_now(session.api)
     values = _values(config, args.option)
     start_after, told = _start_after(config, args, now)
@@ -61,9 +61,9 @@ def run_config(session: Session, args: Namespace) -> tuple[dict[str, Any], str]:
     return job, told
 
 
-def _read(session: Session, word: str) -> JobConfig:
-    _, name = parse_name(word, JOB_CONFIGS)
-    hint = f"a command comes after --: interlock run -- {name}"
+def _read(session: Session, args: Namespace) -> JobConfig:
+    _, name = parse_name(args.config, JOB_CONFIGS)
+    hint = f"a command comes after --: {args.typed.as_command}" if name == args.config else ""
     with found(session, JOB_CONFIGS, name, hint):
         config = read_one(session.api, JOB_CONFIGS, session.namespace, name)
     assert isinstance(config, JobConfig)

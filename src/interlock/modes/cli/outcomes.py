@@ -154,3 +154,13 @@ def _count(ranges: Any) -> int:
         first, _, last = part.partition("-")
         total += int(last or first) - int(first) + 1
     return total
+
+
+def task_count(job: Job) -> int:
+    """How many tasks a Job has, also before it starts."""
+    asked = (job.get("spec") or {}).get("parallelism") or {}
+    if matrix := asked.get("matrix"):
+        from math import prod
+
+        return prod(map(len, matrix.values()))
+    return asked.get("count") or len(asked.get("keys") or ()) or 1

@@ -16,6 +16,7 @@ _START = """\
 `interlock VERB [ARGUMENT...]`. Flags and names may come in any order. Answers go to the standard
 output, errors to the standard error with what to do about them. On a terminal there is colour,
 unless `NO_COLOR` is set; elsewhere the text is plain. `-o json` is there for programs.
+An empty word, such as a variable of a script that has no value, is refused: it never means all.
 
 This page is written from the program: `make docs`.
 

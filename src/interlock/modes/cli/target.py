@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:8470"
 #: What to do when the data directory that is here cannot be used.
 _ELSE = "name the server with --server URL, or its data directory with INTERLOCK_DATA"
+#: What to know when both are set: one of them is as good as not there.
+PASSED_OVER = "INTERLOCK_SERVER names it, so INTERLOCK_DATA is not looked at"
 START_HINT = "is the server running? start it with: interlock up"
 
 
@@ -41,6 +43,8 @@ class Target:
         self.by_context = False
         #: What named it, for people.
         self.source = ""
+        #: What people should know about how it was found.
+        self.note = ""
         self.ca_file = ""
         self.ca_data = ""
         #: Further headers of every request, beside the token.
@@ -82,12 +86,19 @@ def _is_loopback(host: str) -> bool:
     return packed == bytes(15) + b"\1" or packed[:13] == bytes(10) + b"\xff\xff\x7f"
 
 
+def is_port(text: str) -> bool:
+    """Whether it is the number of a port."""
+    return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535
+
+
 def _host_and_port(authority: str, default: int, url: str) -> tuple[str, int]:
     host, colon, port = authority.rpartition(":")
     if not colon or authority.endswith("]"):
         host, port = authority, str(default)
+    brackets = authority.count("[") + authority.count("]")
+    is_whole = brackets in (0, 2) and authority.isprintable() and " " not in authority
     host = host.strip("[]")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not is_whole or not host or not is_port(port):
         raise CommandError(
             f"{url!r} is not an address", hint=f"write it as {DEFAULT_URL}", code=BAD_INPUT
         )
@@ -130,6 +141,9 @@ def _find_target(args: Namespace) -> Target:
         return cluster
     target = Target(url or DEFAULT_URL, token=_read_token(token_file))
     target.ca_file = ca_file
+    if os.environ.get("INTERLOCK_DATA") and not args.server and os.environ.get("INTERLOCK_SERVER"):
+        target.note = PASSED_OVER
+        target.hint = f"{target.hint}; {PASSED_OVER}"
     return target
 
 
@@ -155,8 +169,13 @@ def _running_here() -> dict[str, str]:
     data = os.environ.get("INTERLOCK_DATA") or ".interlock"
     try:
         os.lstat(data)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
+    except OSError as error:
+        # It may be there: going to another server than was meant would be worse than going nowhere.
+        raise CommandError(
+            f"cannot look at {data}: {error.strerror}", hint=_ELSE, code=BAD_INPUT
+        ) from None
     from interlock.private_files import NotPrivateError, check_directory, read_private
 
     try:

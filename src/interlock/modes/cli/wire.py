@@ -11,6 +11,7 @@ from interlock.modes.cli.target import Target
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from ssl import SSLContext
 
 _CONNECT_S = 10.0
 #: An ordinary request that was not answered by then is given up.
@@ -22,7 +23,9 @@ _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01
 
 def quote(text: str) -> str:
     """The text as it may stand in a path or a query."""
-    return "".join(chr(b) if b in _UNRESERVED else f"%{b:02X}" for b in text.encode())
+    return "".join(
+        chr(b) if b in _UNRESERVED else f"%{b:02X}" for b in text.encode(errors="surrogateescape")
+    )
 
 
 class Body:
@@ -215,25 +218,30 @@ class Wire:
 
     def _connect(self) -> socket.socket:
         target = self._target
+        context = None
+        if target.is_https:
+            from interlock.modes.cli.tls import context_of
+
+            context = context_of(target)
         if target.proxy_url:
             from interlock.modes.cli.proxy import open_through
 
-            return self._encrypted(open_through(target))
+            return self._encrypted(open_through(target), context)
         try:
             sock = open_socket(target.host, target.port)
         except OSError as error:
             raise UnreachableError(
                 f"no answer from {target.url} ({error.strerror or error})", hint=target.hint
             ) from None
-        return self._encrypted(sock)
+        return self._encrypted(sock, context)
 
-    def _encrypted(self, sock: socket.socket) -> socket.socket:
+    def _encrypted(self, sock: socket.socket, context: SSLContext | None) -> socket.socket:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if not self._target.is_https:
+        if context is None:
             return sock
         from interlock.modes.cli.tls import wrap
 
-        return wrap(sock, self._target)
+        return wrap(sock, self._target, context)
 
     def _exchange(
         self, sock: socket.socket, method: str, path: str, headers: dict[str, str], body: bytes

@@ -11,7 +11,7 @@ from msgspec import Struct
 from interlock.resources.codec import from_builtins
 from interlock.resources.durations import parse_duration
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Key, Resource
 from interlock.resources.reading import Reader
 from interlock.resources.shapes import fields_of
 from interlock.resources.suggestions import child, nearest, shortened
@@ -155,12 +155,20 @@ class _Checker:
     # Objects
 
     def _objects(self) -> Iterator[Resource]:
+        first: dict[Key, str] = {}
         for at, entry in enumerate(self._spec.objects):
             path = f"objects[{at}]"
             for manifest, place in self._manifests(entry, path):
                 resource = self._resource(manifest, place)
-                if resource is not None:
-                    yield resource
+                if resource is None:
+                    continue
+                before = first.get(resource.key)
+                if before is not None:
+                    told = f"is defined twice, and first at {before}"
+                    self._ground.wrong(f"{place}.metadata.name", told, resource.metadata.name)
+                    continue
+                first[resource.key] = place
+                yield resource
 
     def _manifests(self, entry: object, path: str) -> Iterator[tuple[dict[str, Any], str]]:
         if not isinstance(entry, dict):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from interlock.kube.wire import WIRES
 from interlock.modes.cli.api import PAGE, Api
-from interlock.modes.cli.documents import check_all, read_documents
+from interlock.modes.cli.documents import read_good
 from interlock.modes.cli.finding import found
 from interlock.modes.cli.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
 from interlock.modes.cli.schedules import read_calendars, read_one
@@ -25,8 +25,7 @@ SCHEDULED = (JOB_CONFIGS, CONTROLLED_JOBS, JOBS)
 
 def from_files(files: list[str], namespace: str, *, recursive: bool) -> Definitions:
     """What files define; no server is asked."""
-    documents = read_documents(files, recursive=recursive)
-    check_all(documents)
+    documents = read_good(files, recursive=recursive)
     definitions = Definitions()
     for number, given in enumerate(documents, 1):
         resource = placed(read_resource(given.data)[0], namespace)

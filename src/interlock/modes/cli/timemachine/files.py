@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from interlock.modes.cli.documents import Given, Refusal
-from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
+from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.modes.cli.files import read_file
 from interlock.resources.errors import Problem
 from interlock.resources.manifests import Document, ManifestError, read_manifests
 from interlock.testing.rehearsal.reading import ScenarioError, read_scenario
@@ -36,10 +37,10 @@ def load_scenario(name: str) -> Script:
         BadScenarioError: Something in it is wrong.
         CommandError: There is no such file, or it holds no scenario.
     """
-    path = Path(name)
-    document = _document(path)
+    document = _document(name)
+    above = Path(name).parent
     try:
-        return read_scenario(document.data, lambda other: _manifests(path.parent / other))
+        return read_scenario(document.data, lambda other: _manifests(above / other))
     except ScenarioError as error:
         problems = tuple(_shown(one) for one in error.problems)
         refusal = ScenarioRefusal(Given(name, document), problems)
@@ -52,22 +53,15 @@ def _shown(problem: Problem) -> Problem:
     return Problem(problem.path, problem.message, small)
 
 
-def _document(path: Path) -> Document:
+def _document(name: str) -> Document:
     try:
-        documents = read_manifests(path.read_bytes())
-    except OSError as error:
-        near = [str(one) for one in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
-        raise CommandError(
-            f"cannot read {path}: {error.strerror}",
-            hint=did_you_mean(str(path), near),
-            code=BAD_INPUT,
-        ) from None
+        documents = read_manifests(read_file(name))
     except ManifestError as error:
         place = f", line {error.line}" if error.line else ""
-        raise CommandError(f"{path}{place}: {error.message}", code=BAD_INPUT) from None
+        raise CommandError(f"{name}{place}: {error.message}", code=BAD_INPUT) from None
     if len(documents) != 1:
         hint = "a scenario is one document; its objects stand under `objects`"
-        raise CommandError(f"{path} holds {len(documents)} documents", hint=hint, code=BAD_INPUT)
+        raise CommandError(f"{name} holds {len(documents)} documents", hint=hint, code=BAD_INPUT)
     return documents[0]
 
 
@@ -78,8 +72,8 @@ def _manifests(path: Path) -> list[dict[str, Any]]:
         ValueError: It cannot be read.
     """
     try:
-        return [document.data for document in read_manifests(path.read_bytes())]
-    except OSError as error:
-        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+        return [document.data for document in read_manifests(read_file(str(path)))]
+    except CommandError as error:
+        raise ValueError(error.message) from None
     except ManifestError as error:
         raise ValueError(f"{path}: {error}") from None

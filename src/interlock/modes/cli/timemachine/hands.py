@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any
 
 from interlock.modes.cli.api import Api
-from interlock.modes.cli.applying import Wanted, apply
-from interlock.modes.cli.documents import Given, refusal_of, refused_by_server
+from interlock.modes.cli.applying import Wanted, apply, misplaced
+from interlock.modes.cli.documents import Given, refusals_of, refused_by_server
 from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
 from interlock.modes.cli.flags import parse
 from interlock.modes.cli.main import tell, verb_named
@@ -114,14 +114,14 @@ class CommandHands:
             RefusedActError: One of them was refused.
         """
         found = [Given("apply", Document(with_version(one), {})) for one in manifests]
-        for given in found:
-            refusal = refusal_of(given)
-            if refusal is not None:
-                raise RefusedActError("; ".join(map(str, refusal.problems)))
+        for bad in refusals_of(
+            found, namespace=self._namespace, placing=lambda given: misplaced(given, None)
+        ):
+            raise RefusedActError("; ".join(map(str, bad.problems)))
         session = RehearsedSession(Namespace(), self._front, self._namespace)
         for given in found:
             try:
-                apply(session, Wanted(session, given, None))
+                apply(session, Wanted(session, given))
             except AnswerError as error:
                 refusal = refused_by_server(given, error)
                 told = "; ".join(map(str, refusal.problems)) if refusal else error.message

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock.modes.cli.applying import Wanted, apply, wanted_from
-from interlock.modes.cli.documents import check_all, read_documents, refused_by_server
+from interlock.modes.cli.applying import Wanted, apply, read_wanted
+from interlock.modes.cli.documents import refused_by_server
 from interlock.modes.cli.errors import BAD_INPUT, OK, AnswerError
 from interlock.modes.cli.kinds import (
     CALENDARS,
@@ -51,10 +51,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
 
 def read_proposals(session: Session, args: Any) -> tuple[int, list[Proposal]]:
     """Have the server work out each result without storing it; the exit code if one is refused."""
-    found = read_documents(args.filename, recursive=args.recursive)
-    check_all(found)
     code, proposals = OK, []
-    for wanted in wanted_from(session, found, args.namespace):
+    for wanted in read_wanted(session, args):
         try:
             verdict, before, after = apply(session, wanted, dry_run=True)
         except AnswerError as error:

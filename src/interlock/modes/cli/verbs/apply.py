@@ -10,8 +10,8 @@ import argparse
 import sys
 from typing import Any
 
-from interlock.modes.cli.applying import Wanted, apply, wanted_from
-from interlock.modes.cli.documents import check_all, read_documents, refused_by_server
+from interlock.modes.cli.applying import Wanted, apply, read_wanted
+from interlock.modes.cli.documents import refused_by_server
 from interlock.modes.cli.errors import OK, AnswerError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output
 from interlock.modes.cli.main import tell
@@ -28,10 +28,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Apply each document; one that the server refuses does not keep the others back."""
-    found = read_documents(args.filename, recursive=args.recursive)
-    check_all(found)
     code, items = OK, []
-    for wanted in wanted_from(session, found, args.namespace):
+    for wanted in read_wanted(session, args):
         try:
             word, _, item = apply(session, wanted, dry_run=args.dry_run)
         except AnswerError as error:

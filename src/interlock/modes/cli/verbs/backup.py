@@ -36,8 +36,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Write the copy into a file beside, then give it its name."""
     file = Path(args.file)
-    if args.file != "-" and file.exists() and not args.force:
-        raise CommandError(f"{file} exists", hint="replace it with --force", code=BAD_INPUT)
+    if args.file != "-":
+        _check_place(file, force=args.force)
     if args.namespace and not session.on_cluster:
         told = "this server is copied as a whole: leave out --namespace"
         raise CommandError(told, code=BAD_INPUT)
@@ -53,6 +53,24 @@ def run(session: Session, args: argparse.Namespace) -> int:
     else:
         session.terminal.print(f"{file} written, {_size(size)}")
     return 0
+
+
+def _check_place(file: Path, *, force: bool) -> None:
+    """Refuse a place that cannot be written to before the server is asked for anything."""
+    try:
+        if file.is_dir():
+            told = f"{file} is a directory"
+            raise CommandError(told, hint=f"name a file: {file / 'backup'}", code=BAD_INPUT)
+        if file.exists() and not force:
+            raise CommandError(f"{file} exists", hint="replace it with --force", code=BAD_INPUT)
+        if not file.parent.exists():
+            told = f"cannot write {file}: there is no directory {file.parent}"
+            raise CommandError(told, code=BAD_INPUT)
+        if not file.parent.is_dir():
+            told = f"cannot write {file}: {file.parent} is not a directory"
+            raise CommandError(told, code=BAD_INPUT)
+    except OSError as error:
+        raise CommandError(f"cannot write {file}: {error.strerror}", code=BAD_INPUT) from None
 
 
 def _parts(session: Session, args: argparse.Namespace) -> Generator[bytes]:

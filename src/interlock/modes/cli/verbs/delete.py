@@ -78,11 +78,9 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 def _things(session: Session, args: argparse.Namespace) -> list[_Thing]:
     if args.filename:
-        from interlock.modes.cli.documents import read_documents
+        from interlock.modes.cli.documents import read_named
 
-        documents = [
-            document.data for document in read_documents(args.filename, recursive=args.recursive)
-        ]
+        documents = [one.data for one in read_named(args.filename, recursive=args.recursive)]
         return [
             (kind_of(one), _namespace_in(session, one), str(one["metadata"]["name"]))
             for one in documents

@@ -10,24 +10,13 @@ import sys
 from difflib import unified_diff
 from typing import Any
 
-from interlock.modes.cli.applying import Wanted, apply, wanted_from
-from interlock.modes.cli.documents import check_all, read_documents, refused_by_server
+from interlock.modes.cli.applying import Wanted, apply, read_wanted, written
+from interlock.modes.cli.documents import refused_by_server
 from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, AnswerError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output
 from interlock.modes.cli.main import tell
-from interlock.modes.cli.merging import without_last_applied
 from interlock.modes.cli.output import to_yaml
 from interlock.modes.cli.session import Session
-
-#: What the server writes, and no apply changes.
-_KEPT_BY_SERVER = (
-    "resourceVersion",
-    "generation",
-    "uid",
-    "creationTimestamp",
-    "managedFields",
-    "finalizers",
-)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +28,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have the server work out each result, and compare."""
-    found = read_documents(args.filename, recursive=args.recursive)
-    check_all(found)
     code, changes = OK, []
-    for wanted in wanted_from(session, found, args.namespace):
+    for wanted in read_wanted(session, args):
         try:
             _, before, after = apply(session, wanted, dry_run=True)
         except AnswerError as error:
@@ -53,7 +40,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
                 print("\n".join(refusal.lines()), file=sys.stderr)
             code = max(code, error.code, BAD_INPUT)
             continue
-        old, new = _written(before), _written(after)
+        old, new = written(before), written(after)
         if old != new:
             code = code or FAILED
             changes.append({"resource": str(wanted), "before": old, "after": new})
@@ -62,15 +49,6 @@ def run(session: Session, args: argparse.Namespace) -> int:
     if args.output:
         session.terminal.data({"items": changes}, "json")
     return code
-
-
-def _written(item: dict[str, Any] | None) -> dict[str, Any]:
-    """The part of a resource that a person writes."""
-    if item is None:
-        return {}
-    plain = without_last_applied(item)
-    metadata = {k: v for k, v in plain["metadata"].items() if k not in _KEPT_BY_SERVER and v}
-    return {**{k: v for k, v in plain.items() if k != "status"}, "metadata": metadata}
 
 
 def _show(session: Session, wanted: Wanted, old: dict[str, Any], new: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from interlock.modes.cli.session import Session
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
-    parser.add_argument("what", metavar="JOB | KIND/NAME", nargs="?", default="", help="of what")
+    parser.add_argument("what", metavar="JOB | KIND/NAME", nargs="?", help="of what")
     parser.add_argument(
         "--limit", metavar="N", type=number_from(1), default=50, help="at most so many (50)"
     )
@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Ask for the journal, and print it. Without a name it is that of all namespaces."""
-    kind, _, name = args.what.rpartition("/")
+    kind, _, name = (args.what or "").rpartition("/")
     key: dict[str, str] = {}
     if name:
         named = kind_named(kind) if kind else JOBS

@@ -19,11 +19,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from interlock.control.clock import SystemClock
 from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, AnswerError, CommandError
+from interlock.modes.cli.files import read_file
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Note, Wishes
 from interlock.modes.cli.session import Session
@@ -85,7 +85,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     )
     draft = Draft(wishes)
     try:
-        _importer(args.sort)(draft, _read(args.file))
+        _importer(args.sort)(draft, read_file(args.file))
     except BadSourceError as error:
         for flaw in error.flaws[:-1]:
             print(f"error: {_place(name, flaw.line)}: {flaw.message}", file=sys.stderr)
@@ -138,16 +138,6 @@ def _importer(sort: str) -> Callable[[Draft, bytes], None]:
             return import_icalendar
 
 
-def _read(file: str) -> bytes:
-    if file == "-":
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        message = f"cannot read {file}: {error.strerror}"
-        raise CommandError(message, code=BAD_INPUT) from None
-
-
 def _hand_over(session: Session, args: argparse.Namespace, draft: Draft) -> int:
     """Store the objects, or print them; the report is beside them in JSON."""
     code, told = _apply(session, args, draft) if args.apply else (OK, [])
@@ -173,7 +163,7 @@ def _apply(session: Session, args: argparse.Namespace, draft: Draft) -> tuple[in
 
     code, told = OK, []
     given = [Given(args.file, Document(made, {})) for made in draft.objects]
-    for wanted in wanted_from(session, given, args.namespace):
+    for wanted in wanted_from(session, given):
         try:
             word, _, _ = apply(session, wanted)
         except AnswerError as error:

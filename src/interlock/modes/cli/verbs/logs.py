@@ -26,7 +26,7 @@ from interlock.modes.cli.errors import (
 from interlock.modes.cli.finding import found
 from interlock.modes.cli.flags import add_namespace, number_from, seconds
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, parse_name
-from interlock.modes.cli.outcomes import execution_of
+from interlock.modes.cli.outcomes import execution_of, task_count
 from interlock.modes.cli.printing import LogStream, excerpt_of
 from interlock.modes.cli.session import Session
 
@@ -107,6 +107,14 @@ def _follow(session: Session, args: argparse.Namespace, name: str) -> int:
     """Stay until the Job ends, also while it has not started yet. Its outcome is not ours."""
     from interlock.modes.cli.following import Follower
 
+    if args.task:
+        with found(session, JOBS, name, verb="logs"):
+            job = session.api.get(JOBS, session.namespace, name)
+        if args.task >= (total := task_count(job)):
+            raise CommandError(
+                f"job/{name} has no task {args.task}: its tasks are 0 to {total - 1}",
+                code=NOT_FOUND,
+            )
     follower = Follower(session, [name], shows_output=True, quiet=True)
     follower.only_task = args.task
     follower.excerpt = excerpt_of(session, args)

@@ -14,6 +14,7 @@ import argparse
 from pathlib import Path
 
 from interlock.modes.cli.errors import BAD_INPUT, CONFLICT, FAILED, CommandError
+from interlock.modes.cli.files import unreadable
 from interlock.modes.cli.session import Session
 
 
@@ -48,6 +49,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
         raise CommandError(error.message, hint=error.hint, code=BAD_INPUT) from None
     except OSError as error:
         raise CommandError(f"{args.data}: {error.strerror}", code=BAD_INPUT) from None
+    _check_backup(args.file)
     if place.exists() and not args.force:
         raise CommandError(
             f"{args.data} holds a store already", hint="replace it with --force", code=BAD_INPUT
@@ -67,7 +69,21 @@ def run(session: Session, args: argparse.Namespace) -> int:
         ) from None
     except UnavailableError as error:
         raise CommandError(str(error), code=BAD_INPUT) from None
-    except (InterlockError, OSError) as error:
+    except InterlockError as error:
         raise CommandError(str(error), code=FAILED) from None
+    except OSError as error:
+        where = error.filename or args.data
+        raise CommandError(f"cannot restore to {where}: {error.strerror}", code=FAILED) from None
     session.terminal.print(f"{place} restored from {backup}")
     return 0
+
+
+def _check_backup(name: str) -> None:
+    """Refuse what cannot be read before anything is touched."""
+    try:
+        with Path(name).open("rb"):
+            pass
+    except FileNotFoundError:
+        raise CommandError(f"there is no backup {name}", code=BAD_INPUT) from None
+    except OSError as error:
+        raise unreadable(name, error) from None

@@ -30,17 +30,19 @@ from pathlib import Path
 from typing import Any
 
 from interlock.modes.cli.creating import create_job, told_as_made
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
 from interlock.modes.cli.flags import (
     add_namespace,
     add_output,
     add_waiting,
     duration,
+    is_number,
     number_from,
     pair,
     seconds,
+    whole_number,
 )
-from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.kinds import JOBS, is_kind
 from interlock.modes.cli.person import person
 from interlock.modes.cli.session import Session
 
@@ -82,7 +84,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--count", metavar="N", type=number_from(1), help="so many tasks; ${task.index} tells which"
     )
-    add("--priority", metavar="N", type=int, help="higher goes first (0)")
+    add("--priority", metavar="N", type=whole_number, help="higher goes first (0)")
     add("--title", metavar="TEXT", help="a line for people")
     add("-l", "--label", metavar="NAME=VALUE", action="append", default=[], type=pair,
         help="a label; may be repeated")  # fmt: skip
@@ -104,7 +106,12 @@ def run(session: Session, args: argparse.Namespace) -> int:
     else:
         _check_place(session, args)
         local = session.target.is_local and not args.image
-        job = create_job(session, job_from(args, local=local))
+        try:
+            job = create_job(session, job_from(args, local=local))
+        except AnswerError as error:
+            from interlock.modes.cli.run_refusals import in_flags
+
+            raise in_flags(error) from None
     if args.wait or args.follow:
         from interlock.modes.cli.following import follow
 
@@ -126,26 +133,42 @@ def _check_flags(args: argparse.Namespace) -> None:
             hint="put it after --: interlock run -- echo hello; or name a JobConfig",
             code=BAD_INPUT,
         )
-    _check_substitutions(args.substitution)
+    for flag in ("substitution", "env", "label"):
+        _check_once(flag, getattr(args, flag))
+    if args.wait_timeout is not None and not args.wait and not args.follow:
+        raise CommandError(
+            "--wait-timeout is for --wait and --follow",
+            hint="to stop the Job itself when it runs longer, give --timeout",
+            code=BAD_INPUT,
+        )
+    if args.config and "/" in args.config and not is_kind(args.config.partition("/")[0]):
+        raise CommandError(
+            "a command comes after --",
+            hint=f"did you mean: {args.typed.as_command}",
+            code=BAD_INPUT,
+        )
     flags, whose = (OF_COMMANDS, "command") if args.config else (OF_CONFIGS, "JobConfig")
     for flag in flags:
         if getattr(args, flag.replace("-", "_")) not in (None, "", [], False):
             raise CommandError(
                 f"--{flag} is for a {whose}",
-                hint=f"what jobconfig/{args.config} runs, and how, is in its spec.template"
-                if args.config
-                else "`interlock run --help` tells more",
+                hint=_template_hint(args) if args.config else "`interlock run --help` tells more",
                 code=BAD_INPUT,
             )
 
 
-def _check_substitutions(given: list[tuple[str, str]]) -> None:
+def _template_hint(args: argparse.Namespace) -> str:
+    of_config = f"what jobconfig/{args.config} runs, and how, is in its spec.template"
+    return f"{of_config}; or, if {args.config} is a command: {args.typed.as_command}"
+
+
+def _check_once(flag: str, given: list[tuple[str, str]]) -> None:
     names = [name for name, _ in given]
     for name in names:
         if names.count(name) > 1:
             raise CommandError(
-                f"--substitution {name} is given more than once",
-                hint="a variable has one value: give one of them",
+                f"--{flag} {name} is given more than once",
+                hint="it has one value: give one of them",
                 code=BAD_INPUT,
             )
 
@@ -233,8 +256,13 @@ def _lock(text: str) -> dict[str, Any]:
     key, found, limit = text.rpartition("=")
     if not found:
         return {"key": text}
-    if not key or not limit.isdigit() or int(limit) < 1:
+    if not key:
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form KEY or KEY=LIMIT")
+    if not is_number(limit) or int(limit) < 1:
+        told = (
+            f"{text!r}: the limit is how many Jobs may hold {key} at once: a whole number from 1 up"
+        )
+        raise argparse.ArgumentTypeError(told)
     return {"key": key, "limit": int(limit)}
 
 

@@ -48,7 +48,7 @@ _SECOND = timedelta(seconds=1)
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     parser.add_argument("name", metavar="NAME", help="the ControlledJob")
-    parser.add_argument("when", metavar="WHEN", nargs="?", default="",
+    parser.add_argument("when", metavar="WHEN", nargs="?",
                         help="next, today, tomorrow, monday, 2026-11-20 (next)")  # fmt: skip
     parser.add_argument("--count", metavar="N", type=number_from(1), help="so many starts")
     add_overriding(parser)
@@ -106,7 +106,7 @@ def _left_out(controlled: Controlled, window: Window) -> str:
 
 def _found(controlled: Controlled, args: argparse.Namespace) -> tuple[datetime, list[Window]]:
     """From when on starts are left out, and which."""
-    when = args.when.strip().lower() or NEXT
+    when = (args.when or "").strip().lower() or NEXT
     if when == NEXT:
         windows = list(islice(windows_from(controlled, controlled.now + _SECOND), args.count or 1))
         if not windows:
@@ -127,7 +127,7 @@ def _found(controlled: Controlled, args: argparse.Namespace) -> tuple[datetime, 
 
 def _end(controlled: Controlled, last: Window, args: argparse.Namespace) -> datetime:
     """Until when starts are left out: a day's end, or what comes first after the last one."""
-    if not args.count and args.when.strip().lower() not in ("", NEXT):
+    if not args.count and (args.when or "").strip().lower() not in ("", NEXT):
         following = day_at(last.start, controlled.zone) + timedelta(days=1)
         return start_of_day(following, controlled.zone)
     ends = [last.stop] if last.stop else []
@@ -150,7 +150,7 @@ def _nothing_starts(controlled: Controlled, day: date) -> CommandError:
 
 def _cancelled(controlled: Controlled, args: argparse.Namespace) -> Exceptions:
     skips = of_action(controlled, OverrideAction.SKIP)
-    when = args.when.strip().lower()
+    when = (args.when or "").strip().lower()
     if when == NEXT:
         skips = tuple(sorted(skips, key=lambda one: one.begin)[:1])
     elif when:

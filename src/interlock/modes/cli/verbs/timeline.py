@@ -23,7 +23,7 @@ from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
 from interlock.reporting.walls import day_at
-from interlock.resources.timing.zones import Zone
+from interlock.resources.timing.zones import Zone, find_zone
 from interlock.testing.rehearsal.times import read_moment
 
 #: A chart of more days is no picture any more.
@@ -61,6 +61,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
         raise CommandError(message, code=BAD_INPUT)
     definitions, jobs = read_all(session, named)
     now = server_now(session.api)
+    days_in(find_zone("UTC"), args, now)  # Bad days are told also when there is nothing to show.
     chart = chart_of(definitions, jobs, lambda zone: days_in(zone, args, now), now)
     terminal = session.terminal
     if args.output == "json":

@@ -24,6 +24,8 @@ def run(session: Session, args: argparse.Namespace) -> int:
         try:
             told["server"] = session.api.call("GET", "/version").get("gitVersion", "")
             told["url"] = session.target.url
+            if session.target.note:
+                told["note"] = session.target.note
             if session.on_cluster:
                 from interlock.modes.cli.cluster.leading import find_leader
 
@@ -37,7 +39,8 @@ def run(session: Session, args: argparse.Namespace) -> int:
     session.terminal.print(f"interlock {told['client']}")
     if not args.client:
         server = f"{told['server']} at {told['url']}" if told.get("url") else told["message"]
-        session.terminal.print(f"server    {server}")
+        note = f"; {told['note']}" if told.get("note") else ""
+        session.terminal.print(f"server    {server}{note}")
     leader = told.get("leader")
     if isinstance(leader, dict):
         session.terminal.print(f"leader    {leader['message']}")
