@@ -12,6 +12,8 @@ from pathlib import Path
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.journal import records_in
+from interlock.runtimes.keeper.logger import LOCK_NAME as LOGGER_LOCK_NAME
+from interlock.runtimes.keeper.logger import holder_of
 from interlock.runtimes.keeper.records import Founded
 from interlock.runtimes.keeper.wire import JOURNAL_NAME, LOCK_NAME
 
@@ -32,6 +34,8 @@ def end_everything(data_dir: Path) -> None:
         while pids := living(data_dir):
             for pid in pids:
                 kill_and_wait(pid)
+        while logger := logger_pid(data_dir):
+            kill_and_wait(logger)
         if base:
             _cgroups(data_dir, base).close()
 
@@ -57,6 +61,18 @@ def keeper_pid(data_dir: Path) -> int | None:
     finally:
         os.close(lock)
     return None
+
+
+def logger_pid(data_dir: Path) -> int | None:
+    """The process id of the logger that serves a data directory; None when there is none."""
+    try:
+        lock = os.open(data_dir / LOGGER_LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return holder_of(lock) or None
+    finally:
+        os.close(lock)
 
 
 def living(data_dir: Path) -> list[int]:

@@ -82,9 +82,10 @@ class Launch(Struct, eq=False):
 class Launcher:
     """Hands starts to the process that forks them, and keeps the pipes on which they tell."""
 
-    def __init__(self, poll: select.epoll, lock: int, cgroups: str) -> None:
+    def __init__(self, poll: select.epoll, lock: int, cgroups: str, helpers: set[int]) -> None:
         self._poll = poll
         self._lock = lock
+        self._helpers = helpers
         #: Where each task gets a cgroup; empty where they get none.
         self._cgroups = cgroups
         self._door: socket.socket | None = None
@@ -207,6 +208,7 @@ class Launcher:
             os.set_inheritable(self._lock, False)
             theirs.close()
             _allow_files(self._files[1], self._files[1])
+        self._helpers.add(self.pid)
         ours.setblocking(False)
         self._door = ours
         self._poll.register(ours.fileno(), select.EPOLLIN)
