@@ -82,13 +82,11 @@ class Drain:
         """Have told when all that is in a pipe now is in its file; then it is drained no more."""
         self._ends[number] = None
 
-    def drop(self, number: int) -> bool:
-        """Have a pipe drained no more, without a word; False when it never was."""
+    def drop(self, number: int) -> None:
+        """Have a pipe drained no more, without a word."""
         self._ends.pop(number, None)
-        if self._adds.pop(number, None) is not None:
-            return False
-        self._drops.append(number)
-        return True
+        if self._adds.pop(number, None) is None:
+            self._drops.append(number)
 
     def begin(self) -> None:
         """Start a logger, which kills the one before; then tell it everything."""

@@ -33,7 +33,6 @@ from interlock.runtimes.keeper.environment import (
     read_env_file,
     set_limits,
 )
-from interlock.runtimes.keeper.log_file import open_log, pipe_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
         """All that is needed to start one attempt, in types that `marshal` knows."""
 
         task: str
-        log: str
+        pipe: str
         umask: int
         #: What the server gives to all its tasks.
         base_env: dict[str, str]
@@ -228,8 +227,7 @@ def _become(start: Start, tell: int) -> None:
     os.setsid()
     if not start["command"]:
         raise NotStartedError("the command is empty")
-    os.close(open_log(start["log"]))
-    output = open_pipe(pipe_path(start["log"]))
+    output = open_pipe(start["pipe"])
     os.dup2(_stdin(start["stdin"]), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -1,7 +1,4 @@
-"""The file with what an attempt printed, and the pipe beside it: their names, and their making.
-
-The launcher uses this too, so there are few imports: forking costs by the size of the memory.
-"""
+"""The file with what an attempt printed, and the pipe beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ def log_path(place: str, name: str) -> str:
 
 
 def pipe_path(log: str) -> str:
-    """The pipe into which an attempt prints; it is there while the attempt may live."""
+    """The pipe into which an attempt prints; when it is over, the pipe of a silent one stays."""
     return log.removesuffix(".log") + ".pipe"
 
 

@@ -182,7 +182,9 @@ class Logger:
         adds, ends, drops = marshal.loads(data)
         for (number, name), fd in zip(adds, given, strict=True):
             self._add(number, name, fd)
-        for number in (*drops, *ends):
+        for number in drops:
+            self._drop(number)
+        for number in ends:
             self._end(number)
         self._untold += b"".join(map(NUMBER.pack, ends))
 
@@ -204,15 +206,22 @@ class Logger:
         self._poll.register(fd, select.EPOLLIN)
 
     def _end(self, number: int) -> None:
-        """All that an attempt printed is in its file when this returns."""
-        fd = self._pipes.pop(number, -1)
+        """All that an attempt printed is in its file when this returns, and its pipe is gone."""
+        fd = self._pipes.get(number, -1)
         if fd < 0:
             return
         channel = self._channels[fd]
         channel.drain()
-        self._close(fd)
-        with contextlib.suppress(OSError):
-            os.unlink(pipe_path(channel.log))  # noqa: PTH108  pathlib is slow.
+        self._drop(number)
+        # One of the two stays, to tell that the attempt was started.
+        if os.access(channel.log, os.F_OK):
+            with contextlib.suppress(OSError):
+                os.unlink(pipe_path(channel.log))  # noqa: PTH108  pathlib is slow.
+
+    def _drop(self, number: int) -> None:
+        fd = self._pipes.pop(number, -1)
+        if fd >= 0:
+            self._close(fd)
 
     def _close(self, fd: int) -> None:
         del self._channels[fd]

@@ -3,7 +3,8 @@
 A task prints into a pipe with a name, which it holds open for reading too: so it never ends for
 want of a reader, and waits when the pipe is full. The logger moves what is in it into the file. The
 keeper holds each pipe open from before its task begins until all that was in it is in the file, and
-tells of the end of the task only then. Once a second it notes which files grew.
+tells of the end of the task only then. The pipe goes then; the one of a silent task stays, in place
+of a log. Once a second the keeper notes which files grew.
 
 Tasks that were started by older versions write into their files themselves; those are cut once a
 second.
@@ -11,7 +12,6 @@ second.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import struct
@@ -145,7 +145,7 @@ class Outputs:
             cut(output.log)
             then()
         elif _is_silent(output):
-            self._drop(output)
+            self.drain.drop(output.number)
             os.close(output.pipe)
             then()
         else:
@@ -184,21 +184,16 @@ class Outputs:
         for output in [each for each in self._ending.values() if each.ended_at < late]:
             sys.stderr.write(f"{output.name}: no logger drained its output for {GIVE_UP_S:.0f} s\n")
             sys.stderr.flush()
-            self._drop(output)
+            self.drain.drop(output.number)
             self.drained(output.number)
-
-    def _drop(self, output: Output) -> None:
-        if not self.drain.drop(output.number):
-            # The logger takes away the names of those that it knew.
-            with contextlib.suppress(OSError):
-                os.unlink(pipe_path(output.log))  # noqa: PTH108  pathlib is slow.
 
 
 def _is_silent(output: Output) -> bool:
     """Whether an attempt that is over printed nothing at all: then nothing is waited for.
 
-    The logger makes the file longer before, or when, it takes something out of the pipe. The file
-    is looked at last, so that what was taken meanwhile is seen.
+    Its pipe stays there in place of a log: making an empty file costs much. The logger makes the
+    file longer before, or when, it takes something out of the pipe. The file is looked at last, so
+    that what was taken meanwhile is seen.
     """
     return _size(output.log) == 0 and unread(output.pipe) == 0 and _size(output.log) == 0
 

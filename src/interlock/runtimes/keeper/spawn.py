@@ -215,14 +215,14 @@ class Launcher:
 
 
 def start_of(
-    order: TaskOrder, *, base: Mapping[str, str], working_dir: str, umask: int, log: str
+    order: TaskOrder, *, base: Mapping[str, str], working_dir: str, umask: int, pipe: str
 ) -> Start:
     """What the launcher is told of an order."""
     limits = order.limits
     cpu_time = limits.cpu_time
     return {
         "task": str(order.id),
-        "log": log,
+        "pipe": pipe,
         "umask": umask,
         "base_env": dict(base),
         "working_dir": working_dir if order.working_dir is None else _under(working_dir, order),

@@ -19,6 +19,7 @@ from interlock.runtimes.keeper.family import Exit, Family
 from interlock.runtimes.keeper.journal import Journal
 from interlock.runtimes.keeper.launcher import SHORTAGES
 from interlock.runtimes.keeper.ledger import Ledger
+from interlock.runtimes.keeper.log_file import pipe_path
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
 from interlock.runtimes.keeper.output import Outputs, log_name
 from interlock.runtimes.keeper.records import Entry, Over, Spawning, Started
@@ -247,7 +248,7 @@ class Starter:
             base=self._ledger.env,
             working_dir=self._ledger.working_dir,
             umask=self._ledger.umask,
-            log=log_name(self._place, entry.task),
+            pipe=pipe_path(log_name(self._place, entry.task)),
         )
         try:
             if not self._launcher.hand_over(entry.serial, start):
