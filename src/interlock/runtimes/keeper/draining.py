@@ -89,18 +89,30 @@ class Drain:
             self._drops.append(number)
 
     def begin(self) -> None:
-        """Start a logger, which kills the one before; then tell it everything."""
+        """Start a logger, which kills the one before."""
         self._began_at = monotonic()
         try:
-            self._spawn()
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         except OSError:
             self._timers.call_later(_AGAIN_S, self._begin_again)
             return
+        ours.setblocking(False)
+        self._door = ours
+        self._poll.register(ours.fileno(), select.EPOLLIN)
         self._adds.clear()
         self._ends.clear()
         self._drops.clear()
         self._asked_at = None
+        # Before it lives: the pipes are then never without anybody, even when we are killed now.
         self._tell_all()
+        self.flush()
+        try:
+            self._spawn(theirs)
+        except OSError:
+            self._hang_up()
+            self._timers.call_later(_AGAIN_S, self._begin_again)
+        finally:
+            theirs.close()
 
     def flush(self) -> None:
         """Send what was told; what the socket does not take goes later."""
@@ -188,29 +200,19 @@ class Drain:
             os.close(self._process)
             self._process = -1
 
-    def _spawn(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        os.set_inheritable(theirs.fileno(), True)
+    def _spawn(self, door: socket.socket) -> None:
+        os.set_inheritable(door.fileno(), True)
         place = str(Path(interlock.__file__).parent.parent)
-        try:
-            pid = os.posix_spawn(
-                sys.executable,
-                [
-                    *(sys.executable, "-I", "-S", "-c", _RUN),
-                    *(str(theirs.fileno()), self._place, place),
-                ],
-                os.environ,
-                setsid=True,
-                setsigmask=[],
-                setsigdef=_SIGNALS,
-            )
-        except OSError:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
+        pid = os.posix_spawn(
+            sys.executable,
+            [
+                *(sys.executable, "-I", "-S", "-c", _RUN),
+                *(str(door.fileno()), self._place, place),
+            ],
+            os.environ,
+            setsid=True,
+            setsigmask=[],
+            setsigdef=_SIGNALS,
+        )
         self._helpers.add(pid)
         self._process = os.pidfd_open(pid)
-        ours.setblocking(False)
-        self._door = ours
-        self._poll.register(ours.fileno(), select.EPOLLIN)
