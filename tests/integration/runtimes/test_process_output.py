@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,11 +19,15 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder
+from interlock.runtimes.keeper.draining import Drain
 from interlock.runtimes.keeper.log_cut import KEPT_BYTES, SLACK_BYTES
 from interlock.runtimes.keeper.log_file import pipe_path
 from interlock.runtimes.keeper.logger import CHUNK, Channel, unread
-from interlock.runtimes.keeper.output import log_of
+from interlock.runtimes.keeper.moments import monotonic
+from interlock.runtimes.keeper.output import GIVE_UP_S, Outputs, log_of
+from interlock.runtimes.keeper.timers import Timers
 from interlock.runtimes.logs import LogReader
+from interlock.testing.builders import T0
 from interlock.testing.keepers import keeper_pid, kill_and_wait, kill_keeper, living, logger_pid
 from interlock.testing.runtime_contract import Exits, ExitsWhenTold, is_over
 from interlock.testing.workshop import ProcessShop
@@ -253,6 +258,33 @@ class TestCompleteness:
             assert logger_pid(shop.data_dir) != pid
 
         play(scene, tmp_path)
+
+    def test_an_end_is_told_when_no_logger_can_be_had(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """It is told late, and without the output."""
+        with select.epoll() as poll:
+            outputs = Outputs(str(tmp_path))
+            # It never begins.
+            outputs.drain = Drain(
+                poll, Timers(), str(tmp_path), set(), outputs.drained, outputs.tell_all
+            )
+            task, told = TaskId("uid", 0, 1), list[str]()
+            outputs.prepare(task)
+            with Path(pipe_path(str(log_of(tmp_path, task)))).open("wb", buffering=0) as pipe:
+                pipe.write(b"last")
+                outputs.end(task, lambda: told.append("over"))
+                ended_by = monotonic()
+                outputs.look(T0, ended_by)
+                assert outputs
+                assert not told
+                outputs.look(T0, ended_by + GIVE_UP_S + 1)
+            assert told == ["over"]
+            assert not outputs
+        assert (
+            f"uid-0-1: no logger drained its output for {GIVE_UP_S:.0f} s"
+            in capsys.readouterr().err
+        )
 
     def test_the_last_words_of_many(self, tmp_path: Path) -> None:
         async def scene(shop: ProcessShop) -> None:

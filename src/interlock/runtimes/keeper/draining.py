@@ -21,10 +21,13 @@ from interlock.runtimes.keeper.logger import MOST_PIPES, NUMBER, PACKET
 from interlock.runtimes.keeper.moments import monotonic
 from interlock.runtimes.keeper.timers import Timers
 
-#: A logger that does not answer for so long is replaced; nothing is lost with it.
+#: A logger that does not answer for so long is replaced; nothing is lost with it. The next one has
+#: twice as long for its first answer: the machine may be very busy.
 PATIENCE_S = 10.0
-#: One that ends again and again is begun once in so long.
+_MOST_PATIENCE_S = 160.0
+#: One that ends before it ever answered is begun again after so long, and then less and less often.
 _AGAIN_S = 0.5
+_MOST_AGAIN_S = 8.0
 #: How many are told to be over in one packet.
 _MOST_ENDS = 1000
 #: No attempt has this number; a logger answers to it as to any.
@@ -62,7 +65,9 @@ class Drain:
         self._door: socket.socket | None = None
         #: The process itself: its number may be given to another once it is reaped.
         self._process = -1
-        self._began_at = 0.0
+        self._has_answered = False
+        self._pause_s = _AGAIN_S
+        self._patience_s = PATIENCE_S
         self._asked_at: float | None = None
         self._retry_set = False
         self._adds: dict[int, tuple[str, int]] = {}
@@ -90,11 +95,11 @@ class Drain:
 
     def begin(self) -> None:
         """Start a logger, which kills the one before."""
-        self._began_at = monotonic()
+        self._has_answered = False
         try:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         except OSError:
-            self._timers.call_later(_AGAIN_S, self._begin_again)
+            self._begin_later()
             return
         ours.setblocking(False)
         self._door = ours
@@ -102,7 +107,9 @@ class Drain:
         self._adds.clear()
         self._ends.clear()
         self._drops.clear()
-        self._asked_at = None
+        # It says so when it is there.
+        self._asked_at = monotonic()
+        self.end(_PING)
         # Before it lives: the pipes are then never without anybody, even when we are killed now.
         self._tell_all()
         self.flush()
@@ -110,7 +117,7 @@ class Drain:
             self._spawn(theirs)
         except OSError:
             self._hang_up()
-            self._timers.call_later(_AGAIN_S, self._begin_again)
+            self._begin_later()
         finally:
             theirs.close()
 
@@ -145,7 +152,8 @@ class Drain:
         assert self._door is not None
         try:
             while data := self._door.recv(PACKET):
-                self._asked_at = None
+                self._has_answered, self._asked_at = True, None
+                self._pause_s, self._patience_s = _AGAIN_S, PATIENCE_S
                 for (number,) in NUMBER.iter_unpack(data):
                     if number != _PING:
                         self._drained(number)
@@ -162,18 +170,22 @@ class Drain:
         if self._asked_at is None:
             self._asked_at = monotonic()
             self.end(_PING)
-        elif monotonic() - self._asked_at > PATIENCE_S:
-            sys.stderr.write(f"the logger did not answer for {PATIENCE_S:.0f} s; another begins\n")
+        elif monotonic() - self._asked_at > self._patience_s:
+            sys.stderr.write(
+                f"the logger did not answer for {self._patience_s:.0f} s; another begins\n"
+            )
             sys.stderr.flush()
-            self.lost()
+            self._patience_s = min(2 * self._patience_s, _MOST_PATIENCE_S)
+            self._hang_up()
+            self.begin()
 
     def lost(self) -> None:
         """The logger is gone, or as good as gone: begin another one."""
         self._hang_up()
-        if monotonic() - self._began_at > _AGAIN_S:
+        if self._has_answered:
             self.begin()
         else:
-            self._timers.call_later(_AGAIN_S, self._begin_again)
+            self._begin_later()
 
     def close(self) -> None:
         """Let the logger end: there is nothing left to drain."""
@@ -184,6 +196,10 @@ class Drain:
     def _retry(self) -> None:
         self._retry_set = False
         self.flush()
+
+    def _begin_later(self) -> None:
+        self._timers.call_later(self._pause_s, self._begin_again)
+        self._pause_s = min(2 * self._pause_s, _MOST_AGAIN_S)
 
     def _begin_again(self) -> None:
         if self._door is None:

@@ -281,7 +281,7 @@ class Keeper:
 
     def _look(self) -> None:
         began = monotonic()
-        self._outputs.look(wall_clock())
+        self._outputs.look(wall_clock(), began)
         self._note_start_times()
         self._cgroups.retry()
         self.starter.look()

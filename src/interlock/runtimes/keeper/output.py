@@ -31,7 +31,7 @@ from interlock.runtimes.keeper.logger import unread
 from interlock.runtimes.keeper.moments import monotonic
 
 #: When no logger drained a pipe for so long, the end of its task is told without the rest.
-GIVE_UP_S = 30.0
+GIVE_UP_S = 60.0
 #: An offset, and the moment by which everything before it was written, in microseconds.
 SAMPLE = struct.Struct("<QQ")
 
@@ -169,8 +169,8 @@ class Outputs:
         for number in self._ending:
             self.drain.end(number)
 
-    def look(self, now: datetime) -> None:
-        """Note which logs grew, and see that all are drained."""
+    def look(self, now: datetime, at: float) -> None:
+        """Note which logs grew, and see that all are drained; `at` is the monotonic moment."""
         for output in self._running.values():
             size = _size(output.log)
             if size in (output.size, 0):
@@ -180,8 +180,8 @@ class Outputs:
             if output.pipe < 0 and size > KEPT_BYTES + SLACK_BYTES:
                 cut(output.log)
         self.drain.look()
-        late = monotonic() - GIVE_UP_S
-        for output in [each for each in self._ending.values() if each.ended_at < late]:
+        late = [each for each in self._ending.values() if each.ended_at < at - GIVE_UP_S]
+        for output in late:
             sys.stderr.write(f"{output.name}: no logger drained its output for {GIVE_UP_S:.0f} s\n")
             sys.stderr.flush()
             self.drain.drop(output.number)
