@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import marshal
 import os
 import select
 import signal
+import socket
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -22,7 +24,7 @@ from interlock.resources.tasks import ReportState, TaskId, TaskOrder
 from interlock.runtimes.keeper.draining import Drain
 from interlock.runtimes.keeper.log_cut import KEPT_BYTES, SLACK_BYTES
 from interlock.runtimes.keeper.log_file import pipe_path
-from interlock.runtimes.keeper.logger import CHUNK, Channel, unread
+from interlock.runtimes.keeper.logger import CHUNK, Channel, Logger, unread
 from interlock.runtimes.keeper.moments import monotonic
 from interlock.runtimes.keeper.output import GIVE_UP_S, Outputs, log_of
 from interlock.runtimes.keeper.timers import Timers
@@ -459,3 +461,20 @@ class TestChannel:
         assert channel.copy(log, CHUNK // 8) == 5
         assert os.pread(log, CHUNK, 0) == bytes(CHUNK // 8) + b"after"
         os.close(log)
+
+
+def test_what_a_keeper_said_before_it_was_killed_is_heard(tmp_path: Path) -> None:
+    """Also when it never read the last answer: the kernel tells of that first."""
+    keeper, door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    door.setblocking(False)
+    logger = Logger(door, str(tmp_path))
+    keeper.send(marshal.dumps(((), (7,), ())))
+    logger.turn()
+    os.mkfifo(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    os.write(pipe, b"last")
+    socket.send_fds(keeper, [marshal.dumps((((8, "ab/uid-0-1"),), (9,), ()))], [pipe])
+    os.close(pipe)
+    keeper.close()
+    logger.run()
+    assert (tmp_path / "logs/ab/uid-0-1.log").read_bytes() == b"last"

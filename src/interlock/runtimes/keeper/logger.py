@@ -155,28 +155,32 @@ class Logger:
     def run(self) -> None:
         """Serve until the keeper is gone, and then until nobody can print any more."""
         while self._door is not None or self._channels:
-            for fd, what in self._poll.poll():
-                if fd in self._channels:
-                    self._look(fd, what)
-                elif self._door is not None and fd == self._door.fileno():
-                    self._serve(self._door, what)
+            self.turn()
+
+    def turn(self) -> None:
+        """Wait for something, and move a part of each pipe that has something in it."""
+        for fd, what in self._poll.poll():
+            if fd in self._channels:
+                self._look(fd, what)
+            elif self._door is not None and fd == self._door.fileno():
+                self._serve(self._door, what)
 
     def _look(self, fd: int, what: int) -> None:
         if not self._channels[fd].move() and what & select.EPOLLHUP:
             self._close(fd)
 
     def _serve(self, door: socket.socket, what: int) -> None:
-        try:
-            if what & ~select.EPOLLOUT:
+        if what & ~select.EPOLLOUT:
+            try:
                 data, given, _, _ = socket.recv_fds(door, PACKET, MOST_PIPES)
-                if not data:
-                    raise ConnectionResetError
-                self._take(data, given)
-            self._tell(door)
-        except BlockingIOError:
-            return
-        except OSError:
-            self._lost_keeper(door)
+            except (BlockingIOError, ConnectionResetError):
+                # It is gone and left an answer unread. What it said before comes next.
+                return
+            if not data:
+                self._lost_keeper(door)
+                return
+            self._take(data, given)
+        self._tell(door)
 
     def _take(self, data: bytes, given: list[int]) -> None:
         adds, ends, drops = marshal.loads(data)
@@ -197,6 +201,9 @@ class Logger:
                 self._untold = self._untold[PACKET:]
             except BlockingIOError:
                 is_full = True
+            except OSError:
+                # It is gone, and what it said before is yet to be heard.
+                self._untold = b""
         wanted = select.EPOLLIN | (select.EPOLLOUT if is_full else 0)
         self._poll.modify(door.fileno(), wanted)
 
