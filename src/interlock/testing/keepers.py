@@ -106,6 +106,10 @@ def kill_and_wait(pid: int) -> None:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
         return
+    _kill_and_wait(fd)
+
+
+def _kill_and_wait(fd: int) -> None:
     try:
         signal.pidfd_send_signal(fd, signal.SIGKILL)
         select.select([fd], [], [], 60)
@@ -121,6 +125,18 @@ def _take(lock: int, data_dir: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            # Its helpers go by themselves when it is gone; they are waited for all the same.
+            children = _children_of(keeper_pid(data_dir))
             kill_keeper(data_dir)
+            for child in children:
+                _kill_and_wait(child)
         else:
             return
+
+
+def _children_of(pid: int | None) -> list[int]:
+    found = []
+    for child in kernel.children_of(pid or 0):
+        with contextlib.suppress(ProcessLookupError):
+            found.append(os.pidfd_open(child))
+    return found
