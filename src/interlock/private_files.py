@@ -13,7 +13,7 @@ import stat
 #: Further than this no chain of symbolic links is followed; the kernel's own limit.
 _MOST_LINKS = 40
 #: What is ours in a data directory begins so.
-_OURS = ("interlock.db", "keeper.", "server.json", "server.log", "server.new", "logs")
+_OURS = ("interlock.db", "keeper.", "logger.", "server.json", "server.log", "server.new", "logs")
 
 
 class NotPrivateError(Exception):

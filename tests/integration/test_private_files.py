@@ -23,7 +23,9 @@ from interlock.private_files import (
     read_secret,
 )
 from interlock.runtimes.keeper.journal import Journal
-from interlock.runtimes.keeper.launcher import open_log
+from interlock.runtimes.keeper.launcher import open_pipe
+from interlock.runtimes.keeper.log_file import open_log
+from interlock.runtimes.keeper.logger import take_lock
 from interlock.runtimes.keeper.main import main as become_keeper
 from interlock.store.sqlite.file import FileLock
 from interlock.testing.serving import PATIENCE_S
@@ -245,7 +247,9 @@ def test_a_server_file_that_others_can_write_is_not_believed(
         ("keeper.journal", lambda data: Journal(data / "keeper.journal")),
         ("server.log", lambda data: ServerLog(data / "server.log")),
         ("interlock.db.lock", lambda data: FileLock(data / "interlock.db")),
+        ("logger.lock", lambda data: take_lock(str(data))),
         ("task.log", lambda data: open_log(str(data / "task.log"))),
+        ("task.pipe", lambda data: open_pipe(str(data / "task.pipe"))),
     ],
 )
 def test_a_link_in_a_data_directory_leads_nowhere(

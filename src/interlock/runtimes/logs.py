@@ -28,9 +28,10 @@ from interlock.runtimes.keeper.output import (
 _CHUNK = 64 << 10
 #: How far back the beginning of a line is looked for.
 _LONGEST_LINE = 64 << 10
-#: How often a file that does not exist yet is looked for, and the least a follower looks.
+#: How often a follower looks where the kernel does not tell.
 _LOOK_S = 0.25
-_IN_MODIFY = 0x2
+_OUTPUT = (".log", ".pipe")
+_IN_MODIFY, _IN_CREATE = 0x2, 0x100
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -43,13 +44,13 @@ class LogReader:
 
     def jobs(self) -> tuple[str, ...]:
         """The uids of the Jobs that have output."""
-        found = map(attempt_of, logs_place(self._data_dir).glob("*/*.log"))
+        found = map(attempt_of, logs_place(self._data_dir).glob("*/*.[lp]*"))
         return tuple(sorted({task.job_uid for task in found if task is not None}))
 
     def attempts(self, job_uid: str) -> tuple[TaskId, ...]:
-        """The attempts of a Job that have output files, in order."""
-        found = (attempt_of(path) for path in self._files(job_uid) if path.suffix == ".log")
-        return tuple(sorted(task for task in found if task is not None))
+        """The attempts of a Job that were started, in order; a silent one has a pipe and no log."""
+        found = (attempt_of(path) for path in self._files(job_uid) if path.suffix in _OUTPUT)
+        return tuple(sorted({task for task in found if task is not None}))
 
     async def stream(
         self,
@@ -116,16 +117,16 @@ async def _pieces(fd: int, log: Path, at: int, over: asyncio.Event | None) -> As
 
 
 class Watch:
-    """Wakes a follower when a file grows."""
+    """Wakes a follower when a file grows, or when one is made in a directory."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, what: int = _IN_MODIFY) -> None:
         self._fd = _libc.inotify_init1(_IN_NONBLOCK_CLOEXEC)
         self._is_watching = self._fd >= 0 and (
-            _libc.inotify_add_watch(self._fd, os.fsencode(path), _IN_MODIFY) >= 0
+            _libc.inotify_add_watch(self._fd, os.fsencode(path), what) >= 0
         )
 
     async def changed(self, over: asyncio.Event) -> None:
-        """Wait until the file grew or the attempt is over; without inotify, for a while."""
+        """Wait until that happened or the attempt is over; without inotify, for a while."""
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
         if self._is_watching:
@@ -165,10 +166,13 @@ async def _open_when_there(log: Path, over: asyncio.Event | None) -> int | None:
             if last:
                 return None
         assert over is not None
+        watch = Watch(log.parent, _IN_CREATE)
         try:
-            await asyncio.wait_for(over.wait(), _LOOK_S)
-        except TimeoutError:
-            continue
+            # Once more: it may have been made before anybody watched.
+            if not log.exists():
+                await watch.changed(over)
+        finally:
+            watch.close()
 
 
 def _begin(fd: int, log: Path, tail: int | None, since: datetime | None) -> int:

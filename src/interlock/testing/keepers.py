@@ -12,6 +12,8 @@ from pathlib import Path
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.journal import records_in
+from interlock.runtimes.keeper.logger import LOCK_NAME as LOGGER_LOCK_NAME
+from interlock.runtimes.keeper.logger import holder_of
 from interlock.runtimes.keeper.records import Founded
 from interlock.runtimes.keeper.wire import JOURNAL_NAME, LOCK_NAME
 
@@ -32,6 +34,8 @@ def end_everything(data_dir: Path) -> None:
         while pids := living(data_dir):
             for pid in pids:
                 kill_and_wait(pid)
+        while logger := logger_pid(data_dir):
+            kill_and_wait(logger)
         if base:
             _cgroups(data_dir, base).close()
 
@@ -57,6 +61,18 @@ def keeper_pid(data_dir: Path) -> int | None:
     finally:
         os.close(lock)
     return None
+
+
+def logger_pid(data_dir: Path) -> int | None:
+    """The process id of the logger that serves a data directory; None when there is none."""
+    try:
+        lock = os.open(data_dir / LOGGER_LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return holder_of(lock) or None
+    finally:
+        os.close(lock)
 
 
 def living(data_dir: Path) -> list[int]:
@@ -90,6 +106,10 @@ def kill_and_wait(pid: int) -> None:
         fd = os.pidfd_open(pid)
     except ProcessLookupError:
         return
+    _kill_and_wait(fd)
+
+
+def _kill_and_wait(fd: int) -> None:
     try:
         signal.pidfd_send_signal(fd, signal.SIGKILL)
         select.select([fd], [], [], 60)
@@ -105,6 +125,18 @@ def _take(lock: int, data_dir: Path) -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            # Its helpers go by themselves when it is gone; they are waited for all the same.
+            children = _children_of(keeper_pid(data_dir))
             kill_keeper(data_dir)
+            for child in children:
+                _kill_and_wait(child)
         else:
             return
+
+
+def _children_of(pid: int | None) -> list[int]:
+    found = []
+    for child in kernel.children_of(pid or 0):
+        with contextlib.suppress(ProcessLookupError):
+            found.append(os.pidfd_open(child))
+    return found

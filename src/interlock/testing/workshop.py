@@ -13,7 +13,7 @@ from interlock.resources.errors import UnavailableError
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.processes import ProcessRuntime
-from interlock.testing.keepers import end_everything, keeper_pid, living
+from interlock.testing.keepers import end_everything, keeper_pid, living, logger_pid
 from interlock.testing.runtime_contract import (
     CannotStart,
     Exits,
@@ -114,8 +114,8 @@ class ProcessShop:
     def launchers(self) -> list[int]:
         """The processes that fork for the keeper: its children that are none of a task."""
         pid = keeper_pid(self.data_dir)
-        marked = living(self.data_dir)
-        return [child for child in kernel.children_of(pid or 0) if child not in marked]
+        others = [*living(self.data_dir), logger_pid(self.data_dir)]
+        return [child for child in kernel.children_of(pid or 0) if child not in others]
 
     async def crash(self) -> None:
         """Drop the connection without a word, and let the next leader come."""

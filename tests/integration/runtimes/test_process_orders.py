@@ -159,7 +159,7 @@ def test_another_user_may_open_its_own_output(group: str | None, tmp_path: Path)
     assert report.exit_code == 0
     one, two, mode, _, owner, *_ = said.split()
     assert (one, two) == ("one", "two")
-    assert (mode[:10], owner) == ("-rw-rw----", "0")
+    assert (mode[:10], owner) == ("prw-rw----", "0")
     logs = logs_place(tmp_path / "data")
     assert {stat.S_IMODE(place.stat().st_mode) for place in (logs, *logs.iterdir())} == {0o700}
     check_directory(tmp_path / "data")

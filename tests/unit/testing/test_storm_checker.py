@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.testing.clients import Object
-from interlock.testing.storm.checker import DueSeconds, Told, Windows, check_all
+from interlock.testing.storm.checker import DueSeconds, Told, Windows, check_all, missing_output
 from interlock.testing.storm.evidence import Line, parse
 
 LIMITS = {"db": 1, "fan": 1, "desk": 2}
@@ -298,3 +298,12 @@ def test_each_window_is_told(states: list[Object], jobs: list[Object], faults: i
     check = windows.check("engine", jobs)
 
     assert (check.looked_at, len(check.faults)) == (3, faults)
+
+
+def test_a_line_that_was_printed_and_is_not_in_the_log() -> None:
+    lines = ran("a", 1, 2, fences=ONE)
+    evidence = parse([*lines, *ran("gone", 3, 4)])
+
+    assert not list(missing_output(evidence, [A], lambda _: "".join(lines)))
+    (fault,) = missing_output(evidence, [A], lambda _: lines[0])
+    assert fault == "a-0-0 (pid 102) printed E '0', which is not in its log"

@@ -38,12 +38,12 @@ class Family:
         base: int,
         cgroups: Cgroups,
         serial_of: Callable[[str], int | None],
-        launcher: Callable[[], int],
+        helpers: set[int],
     ) -> None:
         self._base = base
         self._cgroups = cgroups
-        #: The one child that belongs to no task.
-        self._launcher = launcher
+        #: The children that belong to no task; those that ended are taken out.
+        self._helpers = helpers
         #: Has processes that are being started say who they are.
         self.identify: Callable[[], None] = lambda: None
         #: The serial number of a task by the text of its identity.
@@ -85,6 +85,9 @@ class Family:
         touched: set[int] = set()
         while (ended := _reap_one()) is not None:
             pid, how = ended
+            if pid in self._helpers:
+                self._helpers.discard(pid)
+                continue
             if pid not in self._mains and pid not in self._orphans:
                 self.identify()
             serial = self._mains.pop(pid, None)
@@ -151,13 +154,13 @@ class Family:
 
     def _find_orphans(self) -> None:
         # A child that is known stays in the list until it is reaped, and then is known no more.
-        known = len(self._mains) + len(self._orphans) + 1
+        known = len(self._mains) + len(self._orphans) + len(self._helpers)
         children = self._children.read(known)
         if not children:
             return
         self.identify()
         for pid in children:
-            if pid in self._mains or pid in self._orphans or pid == self._launcher():
+            if pid in self._mains or pid in self._orphans or pid in self._helpers:
                 continue
             serial = self._owner_of(pid)
             if serial is not None:

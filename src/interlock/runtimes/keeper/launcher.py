@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         """All that is needed to start one attempt, in types that `marshal` knows."""
 
         task: str
-        log: str
+        pipe: str
         umask: int
         #: What the server gives to all its tasks.
         base_env: dict[str, str]
@@ -70,7 +70,7 @@ _FD = struct.Struct("=i")
 #: What a child tells begins with one of these: what it does, why it failed for good or for now.
 DOES, FAILED, SHORT = b"?", b"!", b"~"
 #: The machine is short of something that may come back.
-_SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE)
+SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE)
 #: The number of the limit, which `resource` does not name.
 _RLIMIT_LOCKS = 10
 _CLONE_PARENT, _CLONE_INTO_CGROUP = 0x8000, 0x2_0000_0000
@@ -154,7 +154,7 @@ def _fork(cgroup: int) -> int:
         try:
             return fork_sibling(cgroup)
         except OSError as error:
-            if error.errno in _SHORTAGES:
+            if error.errno in SHORTAGES:
                 raise
     pid = fork_sibling()
     if pid == 0 and cgroup >= 0:
@@ -215,7 +215,7 @@ def become(tell: int, data: bytes, big: list[int], inherited: tuple[int, int]) -
     except NotStartedError as error:
         _tell(tell, FAILED + str(error).encode("utf-8", "replace"))
     except OSError as error:
-        kind = SHORT if error.errno in _SHORTAGES else FAILED
+        kind = SHORT if error.errno in SHORTAGES else FAILED
         _tell(tell, kind + _explain(error, name).encode("utf-8", "replace"))
     except BaseException as error:
         _tell(tell, FAILED + f"{name!r} cannot be started: {error}".encode("utf-8", "replace"))
@@ -227,7 +227,7 @@ def _become(start: Start, tell: int) -> None:
     os.setsid()
     if not start["command"]:
         raise NotStartedError("the command is empty")
-    output = open_log(start["log"])
+    output = open_pipe(start["pipe"])
     os.dup2(_stdin(start["stdin"]), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -259,7 +259,7 @@ def _take_account(start: Start, output: int, tell: int) -> None:
         _share(output, gid)
         os.setuid(uid)
     except OSError as error:
-        if error.errno in _SHORTAGES:
+        if error.errno in SHORTAGES:
             raise
         told = os.strerror(error.errno or 0)
         raise NotStartedError(f"user {user!r}, group {group!r}: {told}") from error
@@ -303,14 +303,13 @@ def _enter(working_dir: str) -> None:
         raise NotStartedError(f"workingDir: {working_dir}: {told}") from error
 
 
-def open_log(log: str) -> int:
+def open_pipe(path: str) -> int:
+    """The pipe that a task prints into, for reading too.
+
+    So there is always a reader, and it is never ended by a signal for want of one.
+    """
     # A link that was planted there leads nowhere.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(log, flags, 0o600)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(log), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
-        return os.open(log, flags, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _stdin(text: str | None) -> int:

@@ -17,11 +17,12 @@ from interlock.resources.tasks import ReportState
 from interlock.runtimes.keeper import kernel, recovery
 from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.connections import Connections
+from interlock.runtimes.keeper.draining import Drain
 from interlock.runtimes.keeper.family import Family
 from interlock.runtimes.keeper.journal import Journal
 from interlock.runtimes.keeper.ledger import Ledger, report_of
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
-from interlock.runtimes.keeper.output import Outputs, log_name
+from interlock.runtimes.keeper.output import Outputs
 from interlock.runtimes.keeper.records import (
     Booted,
     Entry,
@@ -63,11 +64,14 @@ class Keeper:
         for record in self.journal.read():
             self.ledger.apply(record)
         self._found()
-        self._launcher = Launcher(self._poll, lock, self._cgroups.place)
-        self.family = Family(
-            self.ledger.base, self._cgroups, self._serial_of, lambda: self._launcher.pid
+        #: The children that are no tasks.
+        helpers: set[int] = set()
+        self._launcher = Launcher(self._poll, lock, self._cgroups.place, helpers)
+        self.family = Family(self.ledger.base, self._cgroups, self._serial_of, helpers)
+        outputs = self._outputs = Outputs(self._place)
+        drain = outputs.drain = self._drain = Drain(
+            self._poll, self._timers, self._place, helpers, outputs.drained, outputs.tell_all
         )
-        self._outputs = Outputs()
         self.starter = Starter(
             data_dir,
             self._launcher,
@@ -93,6 +97,8 @@ class Keeper:
         self._signals = self._watch_signals()
         self._poll.register(self.journal.ready_fd, select.EPOLLIN)
         self._recover()
+        # Not before: the pipes of tasks are open here when the logger before is killed.
+        drain.begin()
         self._write()
 
     def run(self) -> None:
@@ -110,10 +116,11 @@ class Keeper:
             self.starter.start_some()
             self._write()
             self._publish()
+            self._drain.flush()
             self._connections.flush()
         self._connections.close_all()
         self._launcher.close()
-        self._outputs.close()
+        self._drain.close()
         self._cgroups.close()
         (self._data_dir / SOCKET_NAME).unlink(missing_ok=True)
         self.journal.close()
@@ -144,14 +151,19 @@ class Keeper:
         self._fresh.clear()
 
     def finish(self, over: Over) -> None:
-        """An attempt is over; that is told once it is durable."""
-        entry = self.ledger.by_serial[over.serial]
-        self._outputs.drop(log_name(self._place, entry.task))
+        """An attempt is over; that is told once its output is complete, and it is durable."""
         self._kill_at.pop(over.serial, None)
         self._cgroups.remove(over.serial)
+        task = self.ledger.by_serial[over.serial].task
+        self._outputs.end(task, partial(self._finish, over))
+
+    def _finish(self, over: Over) -> None:
+        entry = self.ledger.by_serial[over.serial]
 
         def then() -> None:
             self.ledger.apply(over)
+            # Again: a stop may have been asked for until now.
+            self._kill_at.pop(over.serial, None)
             self.changed(entry)
 
         self.journal.append(over, then)
@@ -181,6 +193,8 @@ class Keeper:
                 self.starter.lost_launcher()
             else:
                 self.starter.has_room()
+        elif fd == self._drain.door:
+            self._drain.receive()
         elif fd == self._connections.listener.fileno():
             self._connections.accept()
         elif fd == self.journal.ready_fd:
@@ -269,7 +283,7 @@ class Keeper:
 
     def _look(self) -> None:
         began = monotonic()
-        self._outputs.look(wall_clock())
+        self._outputs.look(wall_clock(), began)
         self._note_start_times()
         self._cgroups.retry()
         self.starter.look()
@@ -321,10 +335,12 @@ class Keeper:
 
     def _recover(self) -> None:
         for record in self._findings.records:
-            self._keep(record)
             if isinstance(record, Over):
-                # What it printed while there was no keeper was never cut.
-                self._outputs.drop(log_name(self._place, self.ledger.by_serial[record.serial].task))
+                # What it printed last may still be in its pipe.
+                self._outputs.adopt(self.ledger.by_serial[record.serial].task)
+                self.finish(record)
+            else:
+                self._keep(record)
         self._cgroups.tidy(self.ledger.open)
         for serial in self._findings.to_start:
             self.starter.add(serial)
@@ -332,7 +348,7 @@ class Keeper:
             entry = self.ledger.by_serial[serial]
             entry.message = recovery.ADOPTED
             self.family.adopt(serial, entry.pid)
-            self._outputs.add(log_name(self._place, entry.task))
+            self._outputs.adopt(entry.task)
             self._watch_adopted(serial)
             if entry.grace_s is not None and serial in self.ledger.open:
                 self.stop(entry)

@@ -1,22 +1,37 @@
-"""What tasks print: one file per attempt, bounded, with the times at which it grew.
+"""What tasks print: a pipe and one bounded file per attempt, with the times at which it grew.
 
-A task writes straight into its file; no pipe and no keeper is in the way. Once a second the keeper
-looks at the sizes and notes when a file grew. The oldest part of one that is too long is given back
-to the disk (`log_cap`). That leaves a hole at its beginning and every offset as it is, so readers
-go on undisturbed and no line is lost between a copy and a cut.
+A task prints into a pipe with a name, which it holds open for reading too: so it never ends for
+want of a reader, and waits when the pipe is full. The logger moves what is in it into the file. The
+keeper holds each pipe open from before its task begins until all that was in it is in the file, and
+tells of the end of the task only then. The pipe goes then; the one of a silent task stays, in place
+of a log. Once a second the keeper notes which files grew.
+
+Tasks that were started by older versions write into their files themselves; those are cut once a
+second.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import struct
+import sys
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from msgspec import Struct
+
 from interlock.private_files import open_private
 from interlock.resources.tasks import TaskId
-from interlock.runtimes.keeper.log_cap import KEPT_BYTES, SLACK_BYTES, LogCap
+from interlock.runtimes.keeper.draining import Drain
+from interlock.runtimes.keeper.log_cut import KEPT_BYTES, SLACK_BYTES, cut
+from interlock.runtimes.keeper.log_file import log_path, pipe_path
+from interlock.runtimes.keeper.logger import unread
+from interlock.runtimes.keeper.moments import monotonic
 
+#: When no logger drained a pipe for so long, the end of its task is told without the rest.
+GIVE_UP_S = 60.0
 #: An offset, and the moment by which everything before it was written, in microseconds.
 SAMPLE = struct.Struct("<QQ")
 
@@ -41,8 +56,12 @@ def log_of(data_dir: Path, task: TaskId) -> Path:
 
 def log_name(data_dir: str, task: TaskId) -> str:
     """As `log_of`, for the keeper: making a `Path` costs as much as opening the file."""
+    return log_path(data_dir, _name(task))
+
+
+def _name(task: TaskId) -> str:
     uid = _safe(task.job_uid)
-    return f"{data_dir}/logs/{_shelf(uid)}/{uid}-{task.task}-{task.attempt}.log"
+    return f"{_shelf(uid)}/{uid}-{task.task}-{task.attempt}"
 
 
 def attempt_of(log: Path) -> TaskId | None:
@@ -68,41 +87,140 @@ def _shelf(safe_uid: str) -> str:
     return safe_uid[:2]
 
 
-class Outputs:
-    """The logs of running tasks."""
+class Output(Struct, eq=False):
+    """What one attempt prints."""
 
-    def __init__(self) -> None:
-        self._sizes: dict[str, int] = {}
-        self._cap = LogCap()
+    number: int
+    name: str
+    log: str
+    #: The pipe it prints into; below 0 when it writes into the file itself.
+    pipe: int
+    size: int = 0
+    #: What is done once all of it is in the file, and since when that is waited for.
+    then: Callable[[], None] | None = None
+    ended_at: float = 0.0
+
+
+class Outputs:
+    """The output of tasks that are being started or run, or have just ended."""
+
+    def __init__(self, data_dir: str) -> None:
+        self._data_dir = data_dir
+        self._running: dict[TaskId, Output] = {}
+        self._ending: dict[int, Output] = {}
+        self._next = 1
+        #: Given once there is something to drain.
+        self.drain: Drain
 
     def __bool__(self) -> bool:
-        return bool(self._sizes)
+        return bool(self._running or self._ending)
 
-    def add(self, log: str) -> None:
-        """A task writes to it from now on."""
-        self._sizes[log] = 0
-        self._cap.watch(log)
+    def prepare(self, task: TaskId) -> None:
+        """Make the pipe of an attempt that is to be started, unless that was done before.
 
-    def drop(self, log: str) -> None:
-        """Nobody writes to it any more."""
-        self._sizes.pop(log, None)
-        self._cap.leave(log)
+        Raises:
+            OSError: It cannot be made now.
+        """
+        if task not in self._running:
+            self._add(task, _make_pipe(pipe_path(log_name(self._data_dir, task))))
 
-    def look(self, now: datetime) -> None:
-        """Note which logs grew."""
-        for log, known in self._sizes.items():
-            size = _size(log)
-            if size in (known, 0):
+    def adopt(self, task: TaskId) -> None:
+        """An attempt was started by a keeper before this one."""
+        if task not in self._running:
+            self._add(task, _open_pipe(pipe_path(log_name(self._data_dir, task))))
+
+    def _add(self, task: TaskId, pipe: int) -> None:
+        output = Output(self._next, _name(task), log_name(self._data_dir, task), pipe)
+        self._next += 1
+        self._running[task] = output
+        if pipe >= 0:
+            self.drain.add(output.number, output.name, pipe)
+
+    def end(self, task: TaskId, then: Callable[[], None]) -> None:
+        """Nothing of an attempt lives any more: do something once its file is complete."""
+        output = self._running.pop(task, None)
+        if output is None:
+            then()
+        elif output.pipe < 0:
+            cut(output.log)
+            then()
+        elif _is_silent(output):
+            self.drain.drop(output.number)
+            os.close(output.pipe)
+            then()
+        else:
+            output.then, output.ended_at = then, monotonic()
+            self._ending[output.number] = output
+            self.drain.end(output.number)
+
+    def drained(self, number: int) -> None:
+        """All that an attempt printed is in its file."""
+        output = self._ending.pop(number, None)
+        if output is not None:
+            os.close(output.pipe)
+            assert output.then is not None
+            output.then()
+
+    def tell_all(self) -> None:
+        """Tell a new logger what there is to drain."""
+        for output in (*self._running.values(), *self._ending.values()):
+            if output.pipe >= 0:
+                self.drain.add(output.number, output.name, output.pipe)
+        for number in self._ending:
+            self.drain.end(number)
+
+    def look(self, now: datetime, at: float) -> None:
+        """Note which logs grew, and see that all are drained; `at` is the monotonic moment."""
+        for output in self._running.values():
+            size = _size(output.log)
+            if size in (output.size, 0):
                 continue
-            self._sizes[log] = size
-            _note(log, size, now)
-            if size > KEPT_BYTES + SLACK_BYTES:
-                # Most were cut by now, but not where the kernel tells of no writes.
-                self._cap.watch(log)
+            output.size = size
+            _note(output.log, size, now)
+            if output.pipe < 0 and size > KEPT_BYTES + SLACK_BYTES:
+                cut(output.log)
+        self.drain.look()
+        late = [each for each in self._ending.values() if each.ended_at < at - GIVE_UP_S]
+        for output in late:
+            sys.stderr.write(f"{output.name}: no logger drained its output for {GIVE_UP_S:.0f} s\n")
+            sys.stderr.flush()
+            self.drain.drop(output.number)
+            self.drained(output.number)
 
-    def close(self) -> None:
-        """Cut what is too long for the last time."""
-        self._cap.close()
+
+def _is_silent(output: Output) -> bool:
+    """Whether an attempt that is over printed nothing at all: then nothing is waited for.
+
+    Its pipe stays there in place of a log: making an empty file costs much. The logger makes the
+    file longer before, or when, it takes something out of the pipe. The file is looked at last, so
+    that what was taken meanwhile is seen.
+    """
+    return _size(output.log) == 0 and unread(output.pipe) == 0 and _size(output.log) == 0
+
+
+def _make_pipe(path: str) -> int:
+    try:
+        os.mkfifo(path, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)  # noqa: PTH103, PTH120
+        os.mkfifo(path, 0o600)
+    except FileExistsError:
+        # No attempt is started twice: whatever it is, it is not in use.
+        os.unlink(path)  # noqa: PTH108
+        os.mkfifo(path, 0o600)
+    return open_private(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def _open_pipe(path: str) -> int:
+    """The pipe of an attempt; below 0 when it has none."""
+    try:
+        fd = open_private(path, os.O_RDWR | os.O_NONBLOCK)
+    except OSError:
+        return -1
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        os.close(fd)
+        return -1
+    return fd
 
 
 def _size(log: str) -> int:

@@ -82,9 +82,10 @@ class Launch(Struct, eq=False):
 class Launcher:
     """Hands starts to the process that forks them, and keeps the pipes on which they tell."""
 
-    def __init__(self, poll: select.epoll, lock: int, cgroups: str) -> None:
+    def __init__(self, poll: select.epoll, lock: int, cgroups: str, helpers: set[int]) -> None:
         self._poll = poll
         self._lock = lock
+        self._helpers = helpers
         #: Where each task gets a cgroup; empty where they get none.
         self._cgroups = cgroups
         self._door: socket.socket | None = None
@@ -207,20 +208,21 @@ class Launcher:
             os.set_inheritable(self._lock, False)
             theirs.close()
             _allow_files(self._files[1], self._files[1])
+        self._helpers.add(self.pid)
         ours.setblocking(False)
         self._door = ours
         self._poll.register(ours.fileno(), select.EPOLLIN)
 
 
 def start_of(
-    order: TaskOrder, *, base: Mapping[str, str], working_dir: str, umask: int, log: str
+    order: TaskOrder, *, base: Mapping[str, str], working_dir: str, umask: int, pipe: str
 ) -> Start:
     """What the launcher is told of an order."""
     limits = order.limits
     cpu_time = limits.cpu_time
     return {
         "task": str(order.id),
-        "log": log,
+        "pipe": pipe,
         "umask": umask,
         "base_env": dict(base),
         "working_dir": working_dir if order.working_dir is None else _under(working_dir, order),

@@ -7,6 +7,7 @@ runs, and that holds up nobody.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import deque
 from collections.abc import Callable
@@ -16,7 +17,9 @@ from interlock.resources.tasks import ReportState, TaskId
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.family import Exit, Family
 from interlock.runtimes.keeper.journal import Journal
+from interlock.runtimes.keeper.launcher import SHORTAGES
 from interlock.runtimes.keeper.ledger import Ledger
+from interlock.runtimes.keeper.log_file import pipe_path
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
 from interlock.runtimes.keeper.output import Outputs, log_name
 from interlock.runtimes.keeper.records import Entry, Over, Spawning, Started
@@ -90,6 +93,9 @@ class Starter:
             self._paused_until = monotonic() + _SHORTAGE_PAUSE_S
             return
         self._ledger.apply(spawning)
+        batch = [entry for entry in batch if self._prepare(entry)]
+        # Before they begin: what they print is then read, whatever becomes of the keeper.
+        self._outputs.drain.flush()
         for at, entry in enumerate(batch):
             if not self._hand_over(entry):
                 self._is_full = True
@@ -133,8 +139,6 @@ class Starter:
         if launch.failed:
             self._failed[entry.serial] = launch
             return
-        log = log_name(self._place, entry.task)
-        self._outputs.add(log)
         started = Started(entry.serial, launch.pid, 0, wall_clock())
         entry.message = ""
         # Not synced by itself: it outlives the keeper in the kernel's memory, and whatever takes
@@ -227,6 +231,16 @@ class Starter:
                 batch.append(entry)
         return batch
 
+    def _prepare(self, entry: Entry) -> bool:
+        """Have a place for what an attempt prints; False when it cannot be started without."""
+        try:
+            self._outputs.prepare(entry.task)
+        except OSError as error:
+            why = f"its output: {os.strerror(error.errno or 0)}"
+            (self._postpone if error.errno in SHORTAGES else self._not_started)(entry, why)
+            return False
+        return True
+
     def _hand_over(self, entry: Entry) -> bool:
         assert entry.order is not None
         start = start_of(
@@ -234,7 +248,7 @@ class Starter:
             base=self._ledger.env,
             working_dir=self._ledger.working_dir,
             umask=self._ledger.umask,
-            log=log_name(self._place, entry.task),
+            pipe=pipe_path(log_name(self._place, entry.task)),
         )
         try:
             if not self._launcher.hand_over(entry.serial, start):

@@ -7,7 +7,7 @@ one that found nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -66,6 +66,22 @@ def check_all(evidence: Sequence[Line], told: Told) -> list[Check]:
         Check("acknowledged Jobs lost", len(told.acknowledged), tuple(lost(told))),
         Check("Jobs without end", len(told.jobs), tuple(without_end(told.jobs))),
     ]
+
+
+def missing_output(
+    evidence: Iterable[Line], jobs: Sequence[Object], log_of: Callable[[Attempt], str]
+) -> Iterator[str]:
+    """Lines that a task printed, and that are not in its log: it lives as long as its Job."""
+    there = {job["metadata"]["uid"] for job in jobs}
+    found: dict[Attempt, set[str]] = {}
+    for line in evidence:
+        if line.attempt.uid not in there:
+            continue
+        if line.attempt not in found:
+            words = (text.split("\t") for text in log_of(line.attempt).splitlines())
+            found[line.attempt] = {" ".join(each[:1] + each[-1:]) for each in words}
+        if f"{line.kind} {line.detail}" not in found[line.attempt]:
+            yield f"{line} printed {line.kind} {line.detail!r}, which is not in its log"
 
 
 # Never twice

@@ -16,11 +16,15 @@ from time import monotonic
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
+from interlock.resources.tasks import TaskId
+from interlock.runtimes.keeper import kernel
+from interlock.runtimes.keeper.output import log_of
 from interlock.runtimes.keeper.wire import LOCK_NAME
 from interlock.testing.clients import Client, Object
+from interlock.testing.keepers import kill_and_wait, logger_pid
 from interlock.testing.serving import PATIENCE_S, Server
 from interlock.testing.storm.checker import Check
-from interlock.testing.storm.evidence import Line, read_evidence
+from interlock.testing.storm.evidence import Attempt, Line, read_evidence
 from interlock.testing.storm.task import EVIDENCE
 
 T = TypeVar("T")
@@ -136,6 +140,11 @@ class Ground:
         path = self.folder / EVIDENCE
         return path.stat().st_size if path.exists() else 0
 
+    def log_of(self, attempt: Attempt) -> str:
+        """What an attempt printed, as it is kept."""
+        path = log_of(self.server.data, TaskId(attempt.uid, attempt.task, attempt.number))
+        return path.read_text() if path.exists() else ""
+
     def processes_of(self, uid: str) -> list[str]:
         """The processes of a Job, as the kernel tells it; Interlock is not asked."""
         word = f"INTERLOCK_JOB_UID={uid}".encode()
@@ -161,9 +170,13 @@ class Ground:
         return Check("tracebacks", len(_LOGS), tuple(faults))
 
     def memory(self) -> str:
-        """How much memory server and keeper take, and took at most."""
+        """How much memory server, keeper and logger take, and took at most."""
         told = []
-        for name, pid in (("server", self.server.process.pid), ("keeper", self._keeper())):
+        for name, pid in (
+            ("server", self.server.process.pid),
+            ("keeper", self._keeper()),
+            ("logger", logger_pid(self.server.data)),
+        ):
             if pid is not None:
                 now, most = (_memory_mib(pid, line) for line in ("VmRSS", "VmHWM"))
                 told.append(f"{name} {now} MiB (at most {most})")
@@ -181,6 +194,22 @@ class Ground:
         except ProcessLookupError:
             return False
         return True
+
+    def replace_logger(self) -> None:
+        """Kill the logger, and wait until there is another one.
+
+        Only the one that the keeper itself began: without a keeper that has every pipe open,
+        what a task prints last may be lost with the logger, and that is no fault.
+        """
+
+        def of_keeper() -> int | None:
+            pid, keeper = logger_pid(self.server.data), self._keeper()
+            ours = pid is not None and pid in kernel.children_of(keeper or 0)
+            return pid if ours else None
+
+        old = until(of_keeper, "a logger")
+        kill_and_wait(old)
+        until(lambda: new if (new := of_keeper()) != old else None, "another logger")
 
     def _keeper(self) -> int | None:
         """The keeper's process. Its lock is not tried: that could keep a new one from starting."""

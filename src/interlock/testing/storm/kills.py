@@ -20,6 +20,7 @@ from interlock.testing.storm.checker import (
     Told,
     Windows,
     check_all,
+    missing_output,
     together,
     without_end,
 )
@@ -220,6 +221,8 @@ class _Storm:
             fates_may_be_unknown=self._weather.killed_keepers,
         )
         yield from check_all(evidence, told)
+        missing = missing_output(evidence, jobs, self._ground.log_of)
+        yield Check("output lost", len(evidence), tuple(missing))
         yield self._roster.check()
         due = (each.check(name, jobs, evidence) for name, each in self._due.items())
         yield together("due seconds unaccounted", due)

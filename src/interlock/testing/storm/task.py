@@ -89,7 +89,7 @@ def _somebody_is_too_many(folder: str) -> bool:
 
 
 def _write(folder: str, kind: str, detail: str) -> None:
-    """Add a line in one write: lines of several tasks never mix."""
+    """Add a line in one write: lines of several tasks never mix. It is printed before, too."""
     of = os.environ
     words = (
         kind,
@@ -101,8 +101,10 @@ def _write(folder: str, kind: str, detail: str) -> None:
         repr(monotonic()),
         detail,
     )
+    line = ("\t".join(words) + "\n").encode()
+    os.write(1, line)
     file = os.open(f"{folder}/{EVIDENCE}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    os.write(file, ("\t".join(words) + "\n").encode())
+    os.write(file, line)
     os.close(file)
 
 

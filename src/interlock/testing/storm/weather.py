@@ -25,6 +25,7 @@ class Fault(StrEnum):
     KILL_KEEPER = "keeper kill -9"
     KEEPER_STANDS_STILL = "keeper SIGSTOP"
     KILL_BOTH = "both kill -9"
+    KILL_LOGGER = "logger kill -9"
 
 
 class Keepers(StrEnum):
@@ -47,6 +48,7 @@ _WEIGHTS = {
     Fault.KEEPER_STANDS_STILL: 2,
     Fault.KILL_KEEPER: 2,
     Fault.KILL_BOTH: 1,
+    Fault.KILL_LOGGER: 2,
 }
 
 
@@ -95,6 +97,8 @@ class Weather:
                 ground.signal_keeper(signal.SIGKILL)
                 server.kill()
                 self._stay_away()
+            case Fault.KILL_LOGGER:
+                ground.replace_logger()
         self.done[fault] += 1
 
     def _stay_away(self) -> None:
