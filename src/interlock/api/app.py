@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
 from prometheus_client import CollectorRegistry
 
 from interlock.api.answers import Answer, RefusedError, refusal, refusal_of
+from interlock.api.checking import Checks
 from interlock.api.documents import Documents
 from interlock.api.encodings import Encodings
 from interlock.api.measures import Measures
@@ -26,9 +27,6 @@ from interlock.resources.modes import Mode
 from interlock.store.contract import Now, Store
 
 _LOG = logging.getLogger("interlock.api")
-
-#: Tells what is not ready yet; nothing means ready.
-Ready = Callable[[], Sequence[str]]
 
 
 class ApiApp:
@@ -46,7 +44,7 @@ class ApiApp:
         *,
         security: Guard | None = None,
         routes: Sequence[Route] = (),
-        ready: Ready = lambda: (),
+        ready: Checks = lambda: (),
         metrics: CollectorRegistry | None = None,
         most_watches: int = MAX_WATCHES,
         mode: Mode = Mode.EMBEDDED,

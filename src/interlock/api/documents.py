@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from interlock.api import discovery, openapi
 from interlock.api.answers import Answer, RefusedError, json_answer
+from interlock.api.checking import Check, Checks, health_answer
 from interlock.api.openapi_protobuf import encode_document
 from interlock.api.page import page
 from interlock.api.requests import Form, Request, Send, negotiate, wanted
@@ -30,7 +31,7 @@ class Documents:
     def __init__(
         self,
         registry: CollectorRegistry,
-        ready: Callable[[], Sequence[str]],
+        ready: Checks,
         others: Sequence[Route] = (),
     ) -> None:
         self._registry = registry
@@ -40,7 +41,7 @@ class Documents:
     def routes(self) -> Iterator[Route]:
         """What is served."""
         for path in ("/healthz", "/livez"):
-            yield _open(path, lambda _: _text("ok"), "whether the server lives")
+            yield _open(path, _liveness, "whether the server lives")
         yield _open("/readyz", self._readiness, "whether it is ready, and what is missing")
         yield _read("/", self._page, "this page")
         yield _read("/metrics", self._metrics, "measurements for Prometheus")
@@ -54,11 +55,9 @@ class Documents:
         kind = b"text/plain; version=0.0.4; charset=utf-8"
         return Answer(200, generate_latest(self._registry), kind)
 
-    def _readiness(self, request: Request) -> Answer:  # noqa: ARG002
-        missing = self._ready()
-        if not missing:
-            return _text("ok")
-        return _text("".join(f"not ready: {what}\n" for what in missing), 503)
+    def _readiness(self, request: Request) -> Answer:
+        checks = (_PING, *self._ready())
+        return health_answer("readyz", checks, verbose="verbose" in request.query)
 
 
 def _read(path: str, answer: _Answering, gives: str) -> Route:
@@ -133,8 +132,13 @@ def _v3_documents() -> dict[str, bytes]:
     return {place: encode(openapi.version_3(place)) for place in openapi.places()}
 
 
-def _text(body: str, status: int = 200) -> Answer:
-    return Answer(status, body.encode(), b"text/plain; charset=utf-8")
+#: Whoever reads this was answered.
+_PING = Check("ping")
+
+
+def _liveness(request: Request) -> Answer:
+    name = request.match.path.strip("/")
+    return health_answer(name, (_PING,), verbose="verbose" in request.query)
 
 
 #: What is the same for every server.

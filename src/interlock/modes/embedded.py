@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 
 from interlock import __version__
 from interlock.api.app import ApiApp
+from interlock.api.checking import Check
 from interlock.api.routing import Route
 from interlock.api.server import HttpServer
 from interlock.api.socket_diag import diagnostics
@@ -71,8 +72,12 @@ class Plane(Protocol):
         """What it answers itself, and for whom."""
         ...
 
-    def not_ready(self) -> Sequence[str]:
-        """What is not ready yet."""
+    def checks(self) -> Sequence[Check]:
+        """What has to be well, and what is wrong with it."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until it is at work."""
         ...
 
     async def start(self) -> None:
@@ -85,7 +90,7 @@ class Plane(Protocol):
 
 
 #: Makes the control plane of a server.
-MakePlane = Callable[[SqliteStore, Clock, Path, CollectorRegistry], Plane]
+MakePlane = Callable[[SqliteStore, Clock, EmbeddedSettings, CollectorRegistry], Plane]
 
 
 async def serve_until(
@@ -113,13 +118,13 @@ async def serve_until(
             logger.warning("went on without what was lost: %s", store.accepted)
         stack.push_async_callback(store.close)
         registry = CollectorRegistry()
-        plane = make_plane(store, clock, settings.data, registry) if make_plane else None
+        plane = make_plane(store, clock, settings, registry) if make_plane else None
         app = ApiApp(
             store,
             clock.now,
             security=security,
             routes=plane.routes if plane else (),
-            ready=plane.not_ready if plane else lambda: (),
+            ready=plane.checks if plane else lambda: (),
             metrics=registry,
         )
         applied = await _apply_examples(store) if settings.examples and is_new else 0
@@ -136,7 +141,7 @@ async def serve_until(
         await stack.enter_async_context(_bookmarks(store, clock))
         calm_the_collector()
         say(f"Interlock {short_version()}  ·  data {settings.data}  ·  {url}")
-        say(_hints(clock.monotonic() - begun, applied))
+        await stack.enter_async_context(_telling(plane, applied, begun, clock, say))
         await stop.asked.wait()
         say("stopping: requests under way finish, tasks go on")
     say("stopped")
@@ -222,6 +227,38 @@ def _remove_server_file(data: Path) -> None:
     (data / SERVER_FILE).unlink(missing_ok=True)
 
 
+@asynccontextmanager
+async def _telling(
+    plane: Plane | None, applied: int, begun: float, clock: Clock, say: Say
+) -> AsyncIterator[None]:
+    """Say that the server is ready; when it is not, say why, and say it once it is."""
+
+    async def later(plane: Plane) -> None:
+        await plane.ready()
+        say(_hints(clock.monotonic() - begun, applied))
+
+    wrong = [check for check in plane.checks() if check.trouble] if plane is not None else []
+    if plane is None or not wrong:
+        say(_hints(clock.monotonic() - begun, applied))
+        yield
+        return
+    say(_not_ready(clock.monotonic() - begun, wrong))
+    telling = asyncio.create_task(later(plane))
+    try:
+        yield
+    finally:
+        telling.cancel()
+
+
+def _not_ready(seconds: float, wrong: Sequence[Check]) -> str:
+    return (
+        f"not ready after {seconds:.1f} s: {wrong[0].trouble}\n"
+        "  requests are answered, but nothing is started until that is mended; it is tried again "
+        "by itself\n"
+        "  what happens is told in server.log and keeper.log of the data directory, and by /readyz"
+    )
+
+
 def _hints(seconds: float, applied: int) -> str:
     program = _program()
     first = f"ready in {seconds:.1f} s   try:  "
@@ -243,7 +280,14 @@ def _program() -> str:
         return str(called)
 
 
-def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = Machine) -> int:
+def _machine(
+    store: SqliteStore, clock: Clock, settings: EmbeddedSettings, registry: CollectorRegistry
+) -> Plane:
+    patience = settings.keeper_patience_s
+    return Machine(store, clock, settings.data, registry, keeper_patience_s=patience)
+
+
+def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = _machine) -> int:
     """Run the server as the whole program; returns its exit code."""
     settings = given if isinstance(given, EmbeddedSettings) else read_settings(given)
     return run_to_the_end(lambda say, stop: serve_until(settings, say, stop, make_plane))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
+from msgspec.structs import replace
+
 from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
 from interlock.api.requests import SOCKET, Request, Send
 from interlock.api.routing import (
@@ -23,9 +25,10 @@ from interlock.reporting.listing import page, read_listing
 from interlock.reporting.logs import Logs, serve_log
 from interlock.reporting.roster import Roster
 from interlock.reporting.schedule_reader import ScheduleReader
+from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.reporting.streams import Streams
 from interlock.reporting.summaries import summary_of
-from interlock.reporting.why import explain
+from interlock.reporting.why import explain, stalls
 from interlock.resources.codec import to_builtins
 from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job
@@ -55,7 +58,9 @@ class Reporting:
         clock: Clock,
         schedules: ScheduleReader,
         backup: Backup | None = None,
+        stalled: Callable[[], str] = str,
     ) -> None:
+        self._stalled = stalled
         self._jobs = jobs
         self._roster = roster
         self._lines = LineReader(jobs, locks)
@@ -153,7 +158,7 @@ class Reporting:
         return json_answer(summary_of(self._job(request)))
 
     async def _explain(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
-        view = self._lines.why_view(self._job(request))
+        view = replace(self._lines.why_view(self._job(request)), stalled=self._stalled())
         return json_answer(explain(view, self._clock.now()))
 
     async def _serve_log(self, request: Request, send: Send) -> None:
@@ -161,11 +166,14 @@ class Reporting:
 
     async def _explain_config(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         why = self._schedules.why_config(*_place(request), self._clock.now())
-        return json_answer(why)
+        return json_answer(self._unless_stalled(why))
 
     async def _explain_controlled(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         why = self._schedules.why_controlled(*_place(request), self._clock.now())
-        return json_answer(why)
+        return json_answer(self._unless_stalled(why))
+
+    def _unless_stalled(self, why: ScheduleWhy) -> ScheduleWhy:
+        return replace(why, waits=(*stalls(self._stalled()), *why.waits))
 
     async def _list_locks(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         return json_answer({"items": list(self._lines.locks(request.query.get("namespace", "")))})

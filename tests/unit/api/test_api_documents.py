@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from interlock.api import openapi
+from interlock.api.checking import Check
 from interlock.api.openapi_protobuf import encode_document
 from interlock.resources.kinds import KINDS
 from interlock.testing.asking import JOB, JOBS, Ask, Asker, asking
@@ -227,13 +228,22 @@ def test_metadata_alone(ask: Ask) -> None:
 
 
 def test_readiness_tells_what_is_missing() -> None:
-    missing = ["the cache of Jobs"]
-    ask = asking(Asker(ready=lambda: missing))
+    checks = [Check("store"), Check("caches", "the cache of Jobs")]
+    ask = asking(Asker(ready=lambda: checks))
     answer = ask("GET", "/readyz")
     assert (answer.status, answer.body) == (503, b"not ready: the cache of Jobs\n")
+    told = ask("GET", "/readyz?verbose")
+    assert told.status == 503
+    assert told.body.decode().splitlines() == [
+        "[+]ping ok",
+        "[+]store ok",
+        "[-]caches failed: the cache of Jobs",
+        "readyz check failed",
+    ]
     assert ask("GET", "/livez").status == 200
-    missing.clear()
+    checks.pop()
     assert ask("GET", "/readyz").body == b"ok"
+    assert ask("GET", "/livez?verbose").body == b"[+]ping ok\nlivez check passed\n"
 
 
 def test_metrics_count_requests(ask: Ask) -> None:
