@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,56 @@ def test_a_socket_carries_the_same(server: Server) -> None:
                     states.append(told["job"]["state"])
 
     assert states[-1] == "Succeeded"
+
+
+def by_events(url: str, path: str, count: int) -> list[tuple[str, str]]:
+    """The first events of an SSE stream, as version and kind."""
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    told: list[tuple[str, str]] = []
+    fields: dict[str, str] = {}
+    while len(told) < count:
+        name, _, value = answer.readline().decode().rstrip("\n").partition(": ")
+        if name:
+            fields[name] = value
+        elif "event" in fields:
+            told.append((fields["id"], fields["event"]))
+            fields = {}
+    connection.close()
+    return told
+
+
+def by_socket(url: str, path: str, count: int) -> list[tuple[str, str]]:
+    """The first events of a WebSocket, as version and kind."""
+    told: list[tuple[str, str]] = []
+    with connect(url.replace("http", "ws") + path, open_timeout=PATIENCE_S) as socket:
+        while len(told) < count:
+            lines = str(socket.recv(timeout=PATIENCE_S)).splitlines()
+            told += [(change["version"], change["type"]) for change in map(json.loads, lines)]
+    return told[:count]
+
+
+@pytest.mark.parametrize("read", [by_events, by_socket])
+def test_a_stream_says_at_once_how_far_it_is(
+    tmp_path: Path, read: Callable[[str, str, int], list[tuple[str, str]]]
+) -> None:
+    """Nothing happens on this server: whoever waits for a first event would wait for ever."""
+    with Server(tmp_path / "data") as idle:
+        client = Client(idle.url)
+        first = client.create("kept", noop={})["metadata"]["resourceVersion"]
+        last = client.phase("kept", "Succeeded")["metadata"]["resourceVersion"]
+
+        ((now, kind),) = read(idle.url, "/jobs/stream", 1)
+        assert (int(now) >= int(last), kind) == (True, "sync")
+
+        _, listed = client.ask("GET", "/jobs/default/kept")
+        changes = len(events(idle.url, f"/jobs/stream?since={first}", until="kept")) - 1
+        told = read(idle.url, f"/jobs/stream?since={first}", 1 + changes + 1)
+        assert told[0] == (first, "sync")
+        assert told[-2] == (listed["version"], "modified")
+        version, kind = told[-1]
+        assert (int(version) >= int(last), kind) == (True, "sync")
 
 
 @pytest.mark.parametrize(

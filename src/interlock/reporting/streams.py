@@ -48,7 +48,7 @@ class Streams:
             async with self._store.watch("Job", selection, since=since) as batches:
                 begun = True
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-                await _send_part(send, f"id: {since}\nevent: sync\ndata: {{}}\n\n".encode())
+                await _send_part(send, self._as_sse(_sync(since)))
                 parts = self._parts(batches, self._as_sse)
                 await self._pump(parts, lambda part: _send_part(send, part), request.gone())
         except ExpiredError:
@@ -65,15 +65,20 @@ class Streams:
         since, selection = await self._start(request.query, None)
         receive = request.receive
         await receive()
-        await send({"type": "websocket.accept"})
         self._open += 1
-        code = 1001
+        code, begun = 1001, False
         try:
             async with self._store.watch("Job", selection, since=since) as batches:
+                begun = True
+                await send({"type": "websocket.accept"})
+                await _send_text(send, self._as_line(_sync(since)))
                 parts = self._parts(batches, self._as_line)
                 await self._pump(parts, lambda part: _send_text(send, part), _closed(receive))
         except ExpiredError:
+            if not begun:
+                raise
             code = 1013
+            await _send_text(send, b'{"type":"expired"}\n')
         finally:
             self._open -= 1
         with suppress(Exception):  # The client may be gone already.
@@ -157,6 +162,11 @@ class Streams:
         body = self._encoded(event.resource)
         kind = event.type.value.lower().encode()
         return b'{"version":"%d","type":"%s","job":%s}\n' % (event.version, kind, body)
+
+
+def _sync(version: int) -> Event:
+    """That everything up to a version was seen: how every stream begins."""
+    return Event(EventType.BOOKMARK, None, version)
 
 
 async def _send_part(send: Send, part: bytes) -> None:
