@@ -24,7 +24,7 @@ from interlock.api.watches import MAX_WATCHES, Watches
 from interlock.api.writes import Writes
 from interlock.resources.errors import InterlockError
 from interlock.resources.modes import Mode
-from interlock.store.contract import Now, Store
+from interlock.store.contract import Journal, Now, Store
 
 _LOG = logging.getLogger("interlock.api")
 
@@ -48,13 +48,14 @@ class ApiApp:
         metrics: CollectorRegistry | None = None,
         most_watches: int = MAX_WATCHES,
         mode: Mode = Mode.EMBEDDED,
+        journal: Journal | None = None,
     ) -> None:
         self._security: Guard = security or Security()
         self._date = HttpDate(now)
         encodings = Encodings()
         views = Views(encodings, now)
         self._reads = Reads(store, views)
-        self._writes = Writes(store, views, now, mode)
+        self._writes = Writes(store, views, now, mode, journal)
         self._watches = Watches(store, views, most=most_watches)
         registry = metrics if metrics is not None else CollectorRegistry()
         self._measures = Measures(registry, self._watches)

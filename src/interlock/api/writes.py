@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -34,8 +35,10 @@ from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.patches import json_patch, merge_patch
 from interlock.resources.validation import read_resource
-from interlock.store.contract import Now, Selection, Store
+from interlock.store.contract import Journal, JournalEntry, Now, Selection, Store
 from interlock.store.rules import DEFAULT_NAMESPACE
+
+_LOG = logging.getLogger("interlock.api")
 
 #: How often a write that names no version is tried again when others write too.
 TRIES = 8
@@ -57,8 +60,16 @@ _Change = Callable[[Resource], _Draft]
 class Writes:
     """The verbs that change something. Everything is checked before the store sees it."""
 
-    def __init__(self, store: Store, views: Views, now: Now, mode: Mode = Mode.EMBEDDED) -> None:
+    def __init__(
+        self,
+        store: Store,
+        views: Views,
+        now: Now,
+        mode: Mode = Mode.EMBEDDED,
+        journal: Journal | None = None,
+    ) -> None:
         self._store = store
+        self._journal = journal
         self._views = views
         self._now = now
         self._mode = mode
@@ -155,6 +166,8 @@ class Writes:
             raise RefusedError(403, told)
         how = deletion(request, await request.body())
         gone = await self._store.delete(target.key, how.options, dry_run=how.dry_run)
+        if not how.dry_run:
+            self._note_deletion(gone, request.person)
         if gone.is_going:
             return Answer(200, encode(gone))
         return Answer(200, encode(success(target.kind, target.name, gone.metadata.uid)))
@@ -176,11 +189,32 @@ class Writes:
                 continue
             options = replace(how.options, uid=resource.metadata.uid)
             try:
-                await self._store.delete(resource.key, options, dry_run=how.dry_run)
+                deleted = await self._store.delete(resource.key, options, dry_run=how.dry_run)
             except (NotFoundError, ConflictError):
                 continue  # Someone else deleted it, and perhaps made another of its name.
+            if not how.dry_run:
+                self._note_deletion(deleted, request.person)
             gone.append(resource)
         return self._views.list(target, request, replace(page, items=tuple(gone)))
+
+    def _note_deletion(self, gone: Resource, person: str) -> None:
+        """Write down who deleted something: it takes its own marks along."""
+        by = f"deleted by {person or 'somebody whose name is not proven'}"
+        place = f"{gone.metadata.namespace}/{gone.metadata.name}".lstrip("/")
+        _LOG.info("%s: the %s was %s", place, gone.kind, by)
+        if self._journal is not None:
+            self._journal.append(
+                JournalEntry(
+                    at=self._now(),
+                    kind=gone.kind,
+                    namespace=gone.metadata.namespace,
+                    name=gone.metadata.name,
+                    room="door",
+                    actions=("delete",),
+                    reason=by,
+                    version=gone.version,
+                )
+            )
 
     def _answer(self, target: Target, request: Request, draft: _Draft, status: int) -> Answer:
         shown = self._views.one(target, request, draft.resource)

@@ -126,6 +126,7 @@ async def serve_until(
             routes=plane.routes if plane else (),
             ready=plane.checks if plane else lambda: (),
             metrics=registry,
+            journal=store.journal,
         )
         applied = await _apply_examples(store) if settings.examples and is_new else 0
         if plane is not None:

@@ -12,6 +12,7 @@ from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ExecutionStatus, TaskState, TaskStatus
+from interlock.store.memory import MemoryJournal
 from interlock.testing.asking import JOB, JOBS, Asker, Reply, asking
 from interlock.testing.builders import T0
 from interlock.testing.simulation.loop import run_now
@@ -41,7 +42,8 @@ class Desk:
 
     def __init__(self, person: str = "alice") -> None:
         self.guard = NamingGuard(person)
-        self.asker = Asker(security=self.guard)
+        self.journal = MemoryJournal()
+        self.asker = Asker(security=self.guard, journal=self.journal)
         self._ask = asking(self.asker)
 
     def ask(self, method: str, path: str, body: Any = None) -> Reply:
@@ -57,6 +59,11 @@ class Desk:
         annotations = {f"interlock.dev/{name}": text for name, text in notes.items()}
         change = {"metadata": {"annotations": annotations}, "spec": spec}
         return self.ask("PATCH", f"{JOBS}/hello", change)
+
+    def deletions(self) -> list[tuple[str, str]]:
+        """Who deleted what, as the journal has it, newest first."""
+        entries = [entry for _, entry in run_now(self.journal.read())]
+        return [(f"{entry.kind} {entry.name}", entry.reason) for entry in entries]
 
     def lose(self) -> None:
         """Have the Job become Unknown."""
@@ -148,6 +155,24 @@ def test_a_release_is_taken_for_what_is_unknown_now_and_in_the_name_of_whoever_g
         "released-attempts": "0-0",
         "released-by": "alice",
     }
+
+
+def test_whoever_deletes_leaves_a_name(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.ask("POST", CONTROLLED, ENGINE)
+    desk.guard.person = "carol"
+    with caplog.at_level("INFO", logger="interlock.api"):
+        desk.ask("DELETE", f"{JOBS}/hello?dryRun=All")
+        desk.ask("DELETE", f"{JOBS}/nobody")
+        assert desk.deletions() == []
+        desk.ask("DELETE", f"{JOBS}/hello")
+        desk.guard.person = ""
+        desk.ask("DELETE", CONTROLLED)
+
+    assert desk.deletions() == [
+        ("ControlledJob engine", "deleted by somebody whose name is not proven"),
+        ("Job hello", "deleted by carol"),
+    ]
+    assert caplog.messages[0] == "default/hello: the Job was deleted by carol"
 
 
 def test_marks_that_nobody_knows_are_refused(desk: Desk) -> None:
