@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 
@@ -14,6 +14,7 @@ from interlock.api.answers import Answer, RefusedError, refusal, refusal_of
 from interlock.api.checking import Checks
 from interlock.api.documents import Documents
 from interlock.api.encodings import Encodings
+from interlock.api.lasting import ExpelledError, Lasting
 from interlock.api.measures import Measures
 from interlock.api.reads import Reads
 from interlock.api.requests import Receive, Request, Scope, Send
@@ -60,8 +61,13 @@ class ApiApp:
         registry = metrics if metrics is not None else CollectorRegistry()
         self._measures = Measures(registry, self._watches)
         documents = Documents(registry, ready, routes)
+        self._lasting = Lasting()
         #: Everything that is served.
         self.router = Router((*resource_routes(self._answering), *documents.routes(), *routes))
+
+    def expel(self, unwanted: Callable[[Request], bool]) -> None:
+        """End the watches and streams of those who are not wanted any more."""
+        self._lasting.end(unwanted)
 
     def stop(self) -> None:
         """End all watches and take no new ones. Other requests go on."""
@@ -85,11 +91,17 @@ class ApiApp:
             request.match = match = self.router.match(request)
             verb, target = match.route.verb, match.target
             await self._security.admit(request)
-            answer = await match.route.serve(request, sent)
+            if match.route.lasts:
+                async with self._lasting.held(request):
+                    answer = await match.route.serve(request, sent)
+            else:
+                answer = await match.route.serve(request, sent)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             answer = refusal(_refused(error, request, target))
+            if sent.begun and isinstance(error, ExpelledError):
+                await send({"type": "http.response.body", "body": b""})
         if answer is not None and not sent.begun:
             await _send(answer, self._date.now(), send)
             self._measures.note(verb, answer.status, asyncio.get_running_loop().time() - begun)
@@ -103,13 +115,15 @@ class ApiApp:
         try:
             request.match = match = self.router.match(request)
             await self._security.admit(request)
-            await match.route.serve(request, sent)
+            async with self._lasting.held(request):
+                await match.route.serve(request, sent)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             refused = _refused(error, request)
             if sent.begun:
-                await send({"type": "websocket.close", "code": 1011})
+                code = 1008 if isinstance(error, ExpelledError) else 1011
+                await send({"type": "websocket.close", "code": code})
             else:
                 await _refuse_socket(refused, scope, send)
 

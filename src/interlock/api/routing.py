@@ -150,6 +150,8 @@ class Route(Struct, frozen=True, kw_only=True):
     serve: Serve
     #: What people are told that it gives.
     gives: str = ""
+    #: Whether an answer may go on for ever; whoever loses the right to it is cut off.
+    lasts: bool = False
     when: When | None = None
     #: Set when it is about resources.
     kind: Kind | None = None
@@ -338,6 +340,7 @@ def resource_routes(serve_of: Callable[[str], Serve]) -> Iterator[Route]:
                 ),
                 serve=serve_of(row.verb),
                 when=row.when,
+                lasts=row.verb == "watch",
                 kind=kind,
                 verb=row.verb,
                 subresource=row.subresource,

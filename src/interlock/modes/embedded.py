@@ -26,6 +26,7 @@ from interlock.api.socket_diag import diagnostics
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
+from interlock.modes.reloading import Reloading
 from interlock.modes.server_log import log_to
 from interlock.modes.serving import (
     Say,
@@ -80,6 +81,10 @@ class Plane(Protocol):
         """Wait until it is at work."""
         ...
 
+    def reopen_logs(self) -> None:
+        """Go on in new files where logs were moved away."""
+        ...
+
     async def start(self) -> None:
         """Begin to work."""
         ...
@@ -113,7 +118,8 @@ async def serve_until(
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
         store = await _open_store(settings, clock)
-        stack.callback(log_to(settings.data).close)
+        log = log_to(settings.data)
+        stack.callback(log.close)
         if store.accepted:
             logger.warning("went on without what was lost: %s", store.accepted)
         stack.push_async_callback(store.close)
@@ -143,6 +149,7 @@ async def serve_until(
         calm_the_collector()
         say(f"Interlock {short_version()}  ·  data {settings.data}  ·  {url}")
         await stack.enter_async_context(_telling(plane, applied, begun, clock, say))
+        stop.reload = Reloading(settings, security, certificate, log, app, plane).read_again
         await stop.asked.wait()
         say("stopping: requests under way finish, tasks go on")
     say("stopped")

@@ -247,6 +247,11 @@ class Machine:
         if self._runtime is not None:
             await self._runtime.close()
 
+    def reopen_logs(self) -> None:
+        """Have the keeper go on in a new file where its log was moved away."""
+        if self._runtime is not None:
+            self._runtime.reopen_log()
+
     async def _connect(self, term: int) -> Runtime:
         if self._runtime is not None:
             self._runtime.abandon()

@@ -79,13 +79,20 @@ class Reporting:
         stream = on_jobs("watch", namespace=asked)
         return (
             _get("/jobs", on_jobs("list", namespace=asked), self._list_jobs, "Jobs in short"),
-            _get("/jobs/stream", stream, self._streams.serve_events, "changes as they happen"),
+            _get(
+                "/jobs/stream",
+                stream,
+                self._streams.serve_events,
+                "changes as they happen",
+                lasts=True,
+            ),
             Route(
                 method=SOCKET,
                 path="/jobs/stream",
                 right=stream,
                 serve=self._streams.serve_socket,
                 gives="changes as they happen",
+                lasts=True,
             ),
             _get(
                 "/jobs/{uid}",
@@ -102,6 +109,7 @@ class Reporting:
                 ),
                 self._serve_log,
                 "what a task printed",
+                lasts=True,
             ),
             *(
                 _get(
@@ -214,8 +222,18 @@ class Reporting:
         return job
 
 
-def _get(path: str, right: Right, serve: Serve, gives: str, *, when: When | None = None) -> Route:
-    return Route(method="GET", path=path, right=right, serve=serve, gives=gives, when=when)
+def _get(
+    path: str,
+    right: Right,
+    serve: Serve,
+    gives: str,
+    *,
+    when: When | None = None,
+    lasts: bool = False,
+) -> Route:
+    return Route(
+        method="GET", path=path, right=right, serve=serve, gives=gives, when=when, lasts=lasts
+    )
 
 
 def _place(request: Request) -> tuple[str, str]:

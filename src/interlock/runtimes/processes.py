@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -166,6 +167,12 @@ class ProcessRuntime:
                 async with asyncio.timeout(self._health.patience_s):
                     await link.ask(Leave)
             await link.close()
+
+    def reopen_log(self) -> None:
+        """Have the keeper open its log again; one that is out of reach does when it starts."""
+        if self._link is not None and not self._link.is_lost and self.keeper_pid:
+            with contextlib.suppress(OSError):
+                os.kill(self.keeper_pid, signal.SIGHUP)
 
     def abandon(self) -> None:
         """Hang up without a word, as a server that is killed does."""

@@ -1,6 +1,7 @@
 """Start the server: one process, one data directory.
 
-It serves until Ctrl-C or SIGTERM. It answers the user that it runs as, and root: whose a
+It serves until Ctrl-C or SIGTERM; SIGHUP has it read tokens and certificate again, and open its
+logs anew. It answers the user that it runs as, and root: whose a
 connection is, the kernel says. With --token-file it answers whoever shows a token; on an address
 that other machines can reach it needs one.
 """
