@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -157,6 +158,23 @@ def test_what_cannot_be_read_is_refused(server: Server, path: str) -> None:
     status, body = Client(server.url).ask("GET", path)
 
     assert (status, body["kind"], body["reason"]) == (400, "Status", "BadRequest")
+
+
+def test_every_link_of_the_page_can_be_opened(server: Server) -> None:
+    status, page = Client(server.url).ask("GET", "/")
+    links = re.findall(r'href="(/[^"]*)"', page)
+    assert status == 200
+    assert {"/jobs", "/jobs/stream", "/readyz", "/apis/interlock.dev/v1alpha1/jobs"} <= {*links}
+    assert "/favicon.ico" in page or 'rel=icon href="data:,"' in page
+    for link in links:
+        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
+        connection.request("GET", link)
+        answer = connection.getresponse()
+        assert (link, answer.status) == (link, 200)
+        connection.close()
+    rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", page)
+    assert ("<code>POST /admin/backup</code>", "the whole store, as a SQLite file") in rows
+    assert all(told for _, told in rows)
 
 
 def test_lists_jobs_by_id_and_by_name(server: Server) -> None:
