@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -12,7 +12,9 @@ from interlock.api import discovery, openapi
 from interlock.api.answers import Answer, RefusedError, json_answer
 from interlock.api.checking import Check, Checks, health_answer
 from interlock.api.openapi_protobuf import encode_document
+from interlock.api.openapi_reports import reports_document
 from interlock.api.page import page
+from interlock.api.parameters import Parameter
 from interlock.api.requests import Form, Request, Send, negotiate, wanted
 from interlock.api.routing import ForAll, OnPath, Route, Serve
 from interlock.resources.codec import encode
@@ -42,10 +44,20 @@ class Documents:
         """What is served."""
         for path in ("/healthz", "/livez"):
             yield _open(path, _liveness, "whether the server lives")
-        yield _open("/readyz", self._readiness, "whether it is ready, and what is missing")
-        yield _read("/", self._page, "this page")
-        yield _read("/metrics", self._metrics, "measurements for Prometheus")
+        yield _open(
+            "/readyz", self._readiness, "whether it is ready, and what is wrong", refusals=(503,)
+        )
+        yield _read("/", self._page, "this page", media="text/html")
+        yield _read("/metrics", self._metrics, "measurements for Prometheus", media="text/plain")
+        yield _read("/openapi/v3/reports", self._reports, "the schemas of all but the resources")
         yield from _STATIC
+
+    def _reports(self, request: Request) -> Answer:  # noqa: ARG002
+        return Answer(200, self._reports_document)
+
+    @cached_property
+    def _reports_document(self) -> bytes:
+        return encode(reports_document((*self.routes(), *self._others)))
 
     def _page(self, request: Request) -> Answer:  # noqa: ARG002
         shown = (*self.routes(), *self._others)
@@ -60,12 +72,39 @@ class Documents:
         return health_answer("readyz", checks, verbose="verbose" in request.query)
 
 
-def _read(path: str, answer: _Answering, gives: str) -> Route:
-    return Route(method="GET", path=path, right=OnPath("get"), serve=_serving(answer), gives=gives)
+def _read(
+    path: str,
+    answer: _Answering,
+    gives: str,
+    *,
+    media: str = "application/json",
+    refusals: tuple[int, ...] = (),
+) -> Route:
+    return Route(
+        method="GET",
+        path=path,
+        right=OnPath("get"),
+        serve=_serving(answer),
+        gives=gives,
+        media=media,
+        refusals=refusals,
+    )
 
 
-def _open(path: str, answer: _Answering, gives: str) -> Route:
-    return Route(method="GET", path=path, right=ForAll(), serve=_serving(answer), gives=gives)
+def _open(path: str, answer: _Answering, gives: str, refusals: tuple[int, ...] = ()) -> Route:
+    return Route(
+        method="GET",
+        path=path,
+        right=ForAll(),
+        serve=_serving(answer),
+        gives=gives,
+        media="text/plain",
+        query=(_VERBOSE,),
+        refusals=refusals,
+    )
+
+
+_VERBOSE = Parameter(name="verbose", says="Name every check, whatever is said here.")
 
 
 def _serving(answer: _Answering) -> Serve:
@@ -152,21 +191,30 @@ _STATIC = (
         "/api",
         lambda request: _discovered(request, discovery.core_versions(), core=True),
         "the versions of the group without a name",
+        refusals=(406,),
     ),
     _read(
         "/apis",
         lambda request: _discovered(request, discovery.group_list(), core=False),
         "the groups of kinds",
+        refusals=(406,),
     ),
-    _read("/api/{version}", _resources, "the kinds of a version"),
-    _read("/apis/{group}", _group, "the versions of a group"),
-    _read("/apis/{group}/{version}", _resources, "the kinds of a group and version"),
-    _read("/openapi/v2", _openapi_v2, "the schemas, OpenAPI version 2"),
+    _read("/api/{version}", _resources, "the kinds of a version", refusals=(404,)),
+    _read("/apis/{group}", _group, "the versions of a group", refusals=(404,)),
+    _read(
+        "/apis/{group}/{version}", _resources, "the kinds of a group and version", refusals=(404,)
+    ),
+    _read("/openapi/v2", _openapi_v2, "the schemas, OpenAPI version 2", refusals=(406,)),
     _read(
         "/openapi/v3",
         lambda _: json_answer(openapi.index()),
         "the schemas, OpenAPI version 3",
     ),
-    _read("/openapi/v3/api/{version}", _schemas, "the schemas of a version"),
-    _read("/openapi/v3/apis/{group}/{version}", _schemas, "the schemas of a group and version"),
+    _read("/openapi/v3/api/{version}", _schemas, "the schemas of a version", refusals=(404,)),
+    _read(
+        "/openapi/v3/apis/{group}/{version}",
+        _schemas,
+        "the schemas of a group and version",
+        refusals=(404,),
+    ),
 )

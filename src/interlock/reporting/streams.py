@@ -13,6 +13,7 @@ from contextlib import suppress
 from interlock.api.answers import RefusedError, bad_request, refusal_of
 from interlock.api.requests import Receive, Request, Send
 from interlock.control.clock import Clock
+from interlock.reporting.parameters import STREAM, check_known
 from interlock.reporting.summaries import Encoded
 from interlock.resources.errors import ExpiredError, InterlockError
 from interlock.resources.job import Job
@@ -90,11 +91,7 @@ class Streams:
         """From which version, and of which Jobs."""
         if self._open >= self._most:
             raise RefusedError(429, f"{self._most} streams are open already")
-        unknown = sorted(set(query) - {"since", "namespace", "label", "state"})
-        if unknown:
-            raise bad_request(
-                f"{unknown[0]}: unknown parameter; known: since, namespace, label, state"
-            )
+        check_known(query, STREAM)
         fields = f"status.phase={query['state']}" if query.get("state") else ""
         selection = Selection(
             namespace=query.get("namespace") or None,
