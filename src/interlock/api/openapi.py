@@ -157,13 +157,13 @@ class _Operations:
     def paths(self) -> dict[str, Any]:
         """Every path of the kind.
 
-        Writes to kinds that only the system writes are named too: a client that does not find
-        them fails on its own, before the server can say why it refuses.
+        Writes of a status, and of kinds that only the system writes, are named too: a client that
+        does not find them fails on its own, before the server can say why it refuses.
         """
         kind = self._kind
         wanted: dict[str, list[tuple[str, str]]] = {}
         for row in rows_of(kind):
-            if row.when is None and (not row.subresource or row.verb == "get"):
+            if row.when is None:
                 wanted.setdefault(row.path, []).append((row.method.lower(), row.verb))
         return {path: self._item(rows, path) for path, rows in wanted.items()}
 
@@ -314,6 +314,8 @@ def _as_version_2(schema: Mapping[str, Any]) -> dict[str, Any]:
             made["$ref"] = value[0]["$ref"].replace(_V3_REF, _V2_REF)
         elif name in ("items", "additionalProperties") and isinstance(value, Mapping):
             made[name] = _as_version_2(value)
+        elif name == "enum":
+            made[name] = [one for one in value if one is not None]
         elif name in _V2_WORDS or name.startswith("x-"):
             made[name] = value
     return made

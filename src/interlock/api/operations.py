@@ -146,13 +146,31 @@ DELETE_OPTIONS: Schema = {
     "properties": {
         "kind": {"type": "string", "enum": ["DeleteOptions"]},
         "apiVersion": {"type": "string"},
-        "dryRun": {"type": "array", "items": {"type": "string", "enum": ["All"]}, "maxItems": 1},
-        "propagationPolicy": {"type": "string", "enum": list(Propagation)},
-        "gracePeriodSeconds": {"type": "integer", "format": "int64", "minimum": 0},
+        "dryRun": {
+            "type": "array",
+            "items": {"type": "string", "enum": ["All"]},
+            "maxItems": 1,
+            "nullable": True,
+        },
+        "propagationPolicy": {
+            "type": "string",
+            "enum": [*Propagation, None],
+            "nullable": True,
+        },
+        "gracePeriodSeconds": {
+            "type": "integer",
+            "format": "int64",
+            "minimum": 0,
+            "nullable": True,
+        },
         "preconditions": {
             "type": "object",
             "description": "Delete only what is still so.",
-            "properties": {"uid": {"type": "string"}, "resourceVersion": {"type": "string"}},
+            "nullable": True,
+            "properties": {
+                "uid": {"type": "string", "nullable": True},
+                "resourceVersion": {"type": "string", "nullable": True},
+            },
         },
     },
 }

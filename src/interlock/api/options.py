@@ -55,11 +55,12 @@ class _Preconditions(Struct, frozen=True, rename="camel"):
 class _DeleteBody(Struct, frozen=True, rename="camel"):
     """`DeleteOptions` as clients send them; what else they say is left out."""
 
-    kind: str = ""
+    kind: str = "DeleteOptions"
+    api_version: str = ""
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     preconditions: _Preconditions | None = None
-    dry_run: Annotated[list[str], Meta(max_length=8)] | None = None
+    dry_run: Annotated[list[str], Meta(max_length=1)] | None = None
     grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
 
 
@@ -121,6 +122,6 @@ def _read_delete_body(request: Request, data: bytes) -> _DeleteBody:
         body = _DELETE_BODY.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise bad_request(f"the options of the deletion cannot be read: {error}") from error
-    if body.kind not in ("", "DeleteOptions"):
+    if body.kind != "DeleteOptions":
         raise bad_request(f"expected DeleteOptions, got a {body.kind[:40]!r}")
     return body

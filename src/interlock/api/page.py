@@ -42,7 +42,7 @@ def page(routes: Sequence[Route]) -> bytes:
     html = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Interlock</title>"
         # Without it a browser asks for a file that there is none of.
-        '<link rel=icon href="data:,">'
+        "<link rel=icon href=data:,>"
         f"<style>{_STYLE}</style><h1>Interlock {__version__}</h1>"
         "<p>The resources are served as a Kubernetes API server would serve them: "
         "<code>interlock get jobs</code>, <code>kubectl get jobs.interlock.dev</code> and any "
