@@ -88,6 +88,7 @@ class Asking:
         declared = operation.told["responses"]
         where = f"{operation.method} {path} {media} {body!r}: {answer.status} {text[:200]!r}"
         assert str(answer.status) in declared, where
+        assert answer.status != 500, where
         kind = answer.getheader("content-type", "").partition(";")[0]
         assert kind in declared[str(answer.status)]["content"], where
         if answer.status >= 400 and kind == "application/json":
