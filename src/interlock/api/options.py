@@ -61,7 +61,7 @@ class _DeleteBody(Struct, frozen=True, rename="camel"):
     orphan_dependents: bool | None = None
     preconditions: _Preconditions | None = None
     dry_run: Annotated[list[str], Meta(max_length=1)] | None = None
-    grace_period_seconds: Annotated[int, Meta(ge=0)] | None = None
+    grace_period_seconds: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 _DELETE_BODY = msgspec.json.Decoder(_DeleteBody)
