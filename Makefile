@@ -7,7 +7,7 @@ SEEDS ?= 1000
 MINUTES ?= 30
 SEED ?= 1
 
-.PHONY: setup up test check format simulate storm bench docs kube lock
+.PHONY: setup up test check format simulate storm bench docs kube lock openapi
 
 setup: .venv/.ready
 
@@ -53,6 +53,11 @@ bench: setup
 kube: setup
 	@$(BIN)/python tools/ensure_helm.py
 	@$(BIN)/python tools/ensure_kube.py
+
+# Hold a server against its own OpenAPI documents, with schemathesis in a place of its own. It takes
+# some minutes.
+openapi: setup
+	$(BIN)/python tools/check_openapi.py
 
 docs: setup
 	$(BIN)/python tools/write_docs.py

@@ -225,6 +225,20 @@ def read_secret(path: str | os.PathLike[str]) -> bytes:
         return file.read()
 
 
+def token_lines(data: bytes) -> list[tuple[str, bytes]]:
+    """The tokens of a file, one a line: NAME:TOKEN, or TOKEN alone, which has no name.
+
+    Blank lines and lines with # at their start are left out. No token of HTTP has a colon in it.
+    """
+    lines = [line.strip() for line in data.splitlines()]
+    found = []
+    for line in lines:
+        if line and not line.startswith(b"#"):
+            name, colon, token = line.rpartition(b":")
+            found.append((name.strip().decode("utf-8", "replace") if colon else "", token.strip()))
+    return found
+
+
 def _check_secret(path: str | os.PathLike[str], found: os.stat_result) -> None:
     me = os.geteuid()
     if found.st_uid not in own_users():

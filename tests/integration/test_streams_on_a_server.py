@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,56 @@ def test_a_socket_carries_the_same(server: Server) -> None:
     assert states[-1] == "Succeeded"
 
 
+def by_events(url: str, path: str, count: int) -> list[tuple[str, str]]:
+    """The first events of an SSE stream, as version and kind."""
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_S)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    told: list[tuple[str, str]] = []
+    fields: dict[str, str] = {}
+    while len(told) < count:
+        name, _, value = answer.readline().decode().rstrip("\n").partition(": ")
+        if name:
+            fields[name] = value
+        elif "event" in fields:
+            told.append((fields["id"], fields["event"]))
+            fields = {}
+    connection.close()
+    return told
+
+
+def by_socket(url: str, path: str, count: int) -> list[tuple[str, str]]:
+    """The first events of a WebSocket, as version and kind."""
+    told: list[tuple[str, str]] = []
+    with connect(url.replace("http", "ws") + path, open_timeout=PATIENCE_S) as socket:
+        while len(told) < count:
+            lines = str(socket.recv(timeout=PATIENCE_S)).splitlines()
+            told += [(change["version"], change["type"]) for change in map(json.loads, lines)]
+    return told[:count]
+
+
+@pytest.mark.parametrize("read", [by_events, by_socket])
+def test_a_stream_says_at_once_how_far_it_is(
+    tmp_path: Path, read: Callable[[str, str, int], list[tuple[str, str]]]
+) -> None:
+    """Nothing happens on this server: whoever waits for a first event would wait for ever."""
+    with Server(tmp_path / "data") as idle:
+        client = Client(idle.url)
+        first = client.create("kept", noop={})["metadata"]["resourceVersion"]
+        last = client.phase("kept", "Succeeded")["metadata"]["resourceVersion"]
+
+        ((now, kind),) = read(idle.url, "/jobs/stream", 1)
+        assert (int(now) >= int(last), kind) == (True, "sync")
+
+        _, listed = client.ask("GET", "/jobs/default/kept")
+        changes = len(events(idle.url, f"/jobs/stream?since={first}", until="kept")) - 1
+        told = read(idle.url, f"/jobs/stream?since={first}", 1 + changes + 1)
+        assert told[0] == (first, "sync")
+        assert told[-2] == (listed["version"], "modified")
+        version, kind = told[-1]
+        assert (int(version) >= int(last), kind) == (True, "sync")
+
+
 @pytest.mark.parametrize(
     ("path", "code"),
     [
@@ -107,6 +158,23 @@ def test_what_cannot_be_read_is_refused(server: Server, path: str) -> None:
     status, body = Client(server.url).ask("GET", path)
 
     assert (status, body["kind"], body["reason"]) == (400, "Status", "BadRequest")
+
+
+def test_every_link_of_the_page_can_be_opened(server: Server) -> None:
+    status, page = Client(server.url).ask("GET", "/")
+    links = re.findall(r'href="(/[^"]*)"', page)
+    assert status == 200
+    assert {"/jobs", "/jobs/stream", "/readyz", "/apis/interlock.dev/v1alpha1/jobs"} <= {*links}
+    assert "<link rel=icon href=data:,>" in page
+    for link in links:
+        connection = HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
+        connection.request("GET", link)
+        answer = connection.getresponse()
+        assert (link, answer.status) == (link, 200)
+        connection.close()
+    rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td></tr>", page)
+    assert ("<code>POST /admin/backup</code>", "the whole store, as a SQLite file") in rows
+    assert all(told for _, told in rows)
 
 
 def test_lists_jobs_by_id_and_by_name(server: Server) -> None:

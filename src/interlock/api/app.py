@@ -11,8 +11,10 @@ from email.utils import format_datetime
 from prometheus_client import CollectorRegistry
 
 from interlock.api.answers import Answer, RefusedError, refusal, refusal_of
+from interlock.api.checking import Checks
 from interlock.api.documents import Documents
 from interlock.api.encodings import Encodings
+from interlock.api.lasting import ExpelledError, Lasting
 from interlock.api.measures import Measures
 from interlock.api.reads import Reads
 from interlock.api.requests import Receive, Request, Scope, Send
@@ -26,9 +28,6 @@ from interlock.resources.modes import Mode
 from interlock.store.contract import Journal, Now, Store
 
 _LOG = logging.getLogger("interlock.api")
-
-#: Tells what is not ready yet; nothing means ready.
-Ready = Callable[[], Sequence[str]]
 
 
 class ApiApp:
@@ -46,7 +45,7 @@ class ApiApp:
         *,
         security: Guard | None = None,
         routes: Sequence[Route] = (),
-        ready: Ready = lambda: (),
+        ready: Checks = lambda: (),
         metrics: CollectorRegistry | None = None,
         most_watches: int = MAX_WATCHES,
         mode: Mode = Mode.EMBEDDED,
@@ -62,8 +61,13 @@ class ApiApp:
         registry = metrics if metrics is not None else CollectorRegistry()
         self._measures = Measures(registry, self._watches)
         documents = Documents(registry, ready, routes)
+        self._lasting = Lasting()
         #: Everything that is served.
         self.router = Router((*resource_routes(self._answering), *documents.routes(), *routes))
+
+    def expel(self, unwanted: Callable[[Request], bool]) -> None:
+        """End the watches and streams of those who are not wanted any more."""
+        self._lasting.end(unwanted)
 
     def stop(self) -> None:
         """End all watches and take no new ones. Other requests go on."""
@@ -87,11 +91,17 @@ class ApiApp:
             request.match = match = self.router.match(request)
             verb, target = match.route.verb, match.target
             await self._security.admit(request)
-            answer = await match.route.serve(request, sent)
+            if match.route.lasts:
+                async with self._lasting.held(request):
+                    answer = await match.route.serve(request, sent)
+            else:
+                answer = await match.route.serve(request, sent)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             answer = refusal(_refused(error, request, target))
+            if sent.begun and isinstance(error, ExpelledError):
+                await send({"type": "http.response.body", "body": b""})
         if answer is not None and not sent.begun:
             await _send(answer, self._date.now(), send)
             self._measures.note(verb, answer.status, asyncio.get_running_loop().time() - begun)
@@ -105,13 +115,15 @@ class ApiApp:
         try:
             request.match = match = self.router.match(request)
             await self._security.admit(request)
-            await match.route.serve(request, sent)
+            async with self._lasting.held(request):
+                await match.route.serve(request, sent)
         except asyncio.CancelledError:
             raise
         except Exception as error:
             refused = _refused(error, request)
             if sent.begun:
-                await send({"type": "websocket.close", "code": 1011})
+                code = 1008 if isinstance(error, ExpelledError) else 1011
+                await send({"type": "websocket.close", "code": code})
             else:
                 await _refuse_socket(refused, scope, send)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
 from interlock.api import discovery, openapi
 from interlock.api.answers import Answer, RefusedError, json_answer
+from interlock.api.checking import Check, Checks, health_answer
 from interlock.api.openapi_protobuf import encode_document
+from interlock.api.openapi_reports import reports_document
 from interlock.api.page import page
+from interlock.api.parameters import Parameter
 from interlock.api.requests import Form, Request, Send, negotiate, wanted
 from interlock.api.routing import ForAll, OnPath, Route, Serve
 from interlock.resources.codec import encode
@@ -30,7 +33,7 @@ class Documents:
     def __init__(
         self,
         registry: CollectorRegistry,
-        ready: Callable[[], Sequence[str]],
+        ready: Checks,
         others: Sequence[Route] = (),
     ) -> None:
         self._registry = registry
@@ -40,11 +43,21 @@ class Documents:
     def routes(self) -> Iterator[Route]:
         """What is served."""
         for path in ("/healthz", "/livez"):
-            yield _open(path, lambda _: _text("ok"), "whether the server lives")
-        yield _open("/readyz", self._readiness, "whether it is ready, and what is missing")
-        yield _read("/", self._page, "this page")
-        yield _read("/metrics", self._metrics, "measurements for Prometheus")
+            yield _open(path, _liveness, "whether the server lives")
+        yield _open(
+            "/readyz", self._readiness, "whether it is ready, and what is wrong", refusals=(503,)
+        )
+        yield _read("/", self._page, "this page", media="text/html")
+        yield _read("/metrics", self._metrics, "measurements for Prometheus", media="text/plain")
+        yield _read("/openapi/v3/reports", self._reports, "the schemas of all but the resources")
         yield from _STATIC
+
+    def _reports(self, request: Request) -> Answer:  # noqa: ARG002
+        return Answer(200, self._reports_document)
+
+    @cached_property
+    def _reports_document(self) -> bytes:
+        return encode(reports_document((*self.routes(), *self._others)))
 
     def _page(self, request: Request) -> Answer:  # noqa: ARG002
         shown = (*self.routes(), *self._others)
@@ -54,19 +67,44 @@ class Documents:
         kind = b"text/plain; version=0.0.4; charset=utf-8"
         return Answer(200, generate_latest(self._registry), kind)
 
-    def _readiness(self, request: Request) -> Answer:  # noqa: ARG002
-        missing = self._ready()
-        if not missing:
-            return _text("ok")
-        return _text("".join(f"not ready: {what}\n" for what in missing), 503)
+    def _readiness(self, request: Request) -> Answer:
+        checks = (_PING, *self._ready())
+        return health_answer("readyz", checks, verbose="verbose" in request.query)
 
 
-def _read(path: str, answer: _Answering, gives: str) -> Route:
-    return Route(method="GET", path=path, right=OnPath("get"), serve=_serving(answer), gives=gives)
+def _read(
+    path: str,
+    answer: _Answering,
+    gives: str,
+    *,
+    media: str = "application/json",
+    refusals: tuple[int, ...] = (),
+) -> Route:
+    return Route(
+        method="GET",
+        path=path,
+        right=OnPath("get"),
+        serve=_serving(answer),
+        gives=gives,
+        media=media,
+        refusals=refusals,
+    )
 
 
-def _open(path: str, answer: _Answering, gives: str) -> Route:
-    return Route(method="GET", path=path, right=ForAll(), serve=_serving(answer), gives=gives)
+def _open(path: str, answer: _Answering, gives: str, refusals: tuple[int, ...] = ()) -> Route:
+    return Route(
+        method="GET",
+        path=path,
+        right=ForAll(),
+        serve=_serving(answer),
+        gives=gives,
+        media="text/plain",
+        query=(_VERBOSE,),
+        refusals=refusals,
+    )
+
+
+_VERBOSE = Parameter(name="verbose", says="Name every check, whatever is said here.")
 
 
 def _serving(answer: _Answering) -> Serve:
@@ -133,8 +171,13 @@ def _v3_documents() -> dict[str, bytes]:
     return {place: encode(openapi.version_3(place)) for place in openapi.places()}
 
 
-def _text(body: str, status: int = 200) -> Answer:
-    return Answer(status, body.encode(), b"text/plain; charset=utf-8")
+#: Whoever reads this was answered.
+_PING = Check("ping")
+
+
+def _liveness(request: Request) -> Answer:
+    name = request.match.path.strip("/")
+    return health_answer(name, (_PING,), verbose="verbose" in request.query)
 
 
 #: What is the same for every server.
@@ -148,21 +191,30 @@ _STATIC = (
         "/api",
         lambda request: _discovered(request, discovery.core_versions(), core=True),
         "the versions of the group without a name",
+        refusals=(406,),
     ),
     _read(
         "/apis",
         lambda request: _discovered(request, discovery.group_list(), core=False),
         "the groups of kinds",
+        refusals=(406,),
     ),
-    _read("/api/{version}", _resources, "the kinds of a version"),
-    _read("/apis/{group}", _group, "the versions of a group"),
-    _read("/apis/{group}/{version}", _resources, "the kinds of a group and version"),
-    _read("/openapi/v2", _openapi_v2, "the schemas, OpenAPI version 2"),
+    _read("/api/{version}", _resources, "the kinds of a version", refusals=(404,)),
+    _read("/apis/{group}", _group, "the versions of a group", refusals=(404,)),
+    _read(
+        "/apis/{group}/{version}", _resources, "the kinds of a group and version", refusals=(404,)
+    ),
+    _read("/openapi/v2", _openapi_v2, "the schemas, OpenAPI version 2", refusals=(406,)),
     _read(
         "/openapi/v3",
         lambda _: json_answer(openapi.index()),
         "the schemas, OpenAPI version 3",
     ),
-    _read("/openapi/v3/api/{version}", _schemas, "the schemas of a version"),
-    _read("/openapi/v3/apis/{group}/{version}", _schemas, "the schemas of a group and version"),
+    _read("/openapi/v3/api/{version}", _schemas, "the schemas of a version", refusals=(404,)),
+    _read(
+        "/openapi/v3/apis/{group}/{version}",
+        _schemas,
+        "the schemas of a group and version",
+        refusals=(404,),
+    ),
 )

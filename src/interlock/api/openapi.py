@@ -13,6 +13,14 @@ from typing import Any
 
 from interlock import __version__
 from interlock.api.discovery import group_versions
+from interlock.api.operations import (
+    DELETE_OPTIONS,
+    PARAMETERS,
+    STATUS,
+    refusals_of,
+    told,
+)
+from interlock.api.parameters import Parameter
 from interlock.api.requests import Media
 from interlock.api.routing import rows_of
 from interlock.resources.codec import encode
@@ -23,31 +31,34 @@ _V3_REF = "#/components/schemas/"
 _V2_REF = "#/definitions/"
 #: Nouns that every group has, under the names that Kubernetes' tools know.
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_STATUS = f"{_META}.Status"
+_DELETE_OPTIONS = f"{_META}.DeleteOptions"
 _META_NAMES = frozenset({"ObjectMeta", "OwnerReference", "Condition"})
-_LISTING = (
-    ("labelSelector", "string", "Only resources whose labels match."),
-    ("fieldSelector", "string", "Only resources whose fields match."),
-    ("limit", "integer", "At most so many at a time."),
-    ("continue", "string", "Go on where the last part ended."),
-    ("resourceVersion", "string", "The version to begin at."),
-    ("resourceVersionMatch", "string", "How resourceVersion is meant."),
-    ("watch", "boolean", "Tell changes as they happen."),
-    ("allowWatchBookmarks", "boolean", "Tell now and then how far a watch is."),
-    ("sendInitialEvents", "boolean", "Begin a watch with everything that is there."),
-    ("timeoutSeconds", "integer", "End a watch after so many seconds."),
-)
-_WRITING = (
-    ("dryRun", "string", "All: say what would happen, and change nothing."),
-    ("fieldManager", "string", "Who writes; not kept."),
-    ("fieldValidation", "string", "Strict, Warn or Ignore: what to do about unknown fields."),
-)
-_DELETING = (
-    ("dryRun", "string", "All: say what would happen, and change nothing."),
-    ("propagationPolicy", "string", "Background, Foreground or Orphan."),
-    ("gracePeriodSeconds", "integer", "Accepted; a Job's own gracePeriod counts."),
-)
-_BODIES = {"post": _WRITING, "put": _WRITING, "patch": _WRITING}
-_PATCHES = [Media.MERGE_PATCH.value, Media.JSON_PATCH.value]
+#: What bodies are written in, and what is in them when that is not the kind itself.
+_BODIES: dict[str, dict[str, dict[str, Any] | None]] = {
+    "post": {Media.JSON.value: None, Media.YAML.value: None},
+    "put": {Media.JSON.value: None, Media.YAML.value: None},
+    "delete": {Media.JSON.value: None},
+    "patch": {
+        Media.MERGE_PATCH.value: {"type": "object"},
+        Media.JSON_PATCH.value: {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["op", "path"],
+                "properties": {
+                    "op": {
+                        "type": "string",
+                        "enum": ["add", "remove", "replace", "move", "copy", "test"],
+                    },
+                    "path": {"type": "string"},
+                    "from": {"type": "string"},
+                    "value": {},
+                },
+            },
+        },
+    },
+}
 
 
 def _title(kind: Kind) -> str:
@@ -78,7 +89,19 @@ def _schemas(kinds: list[Kind]) -> dict[str, Any]:
             found[_full(prefix, name)] = _retitled(known[name], prefix)
     for kind in kinds:
         found[f"{_title(kind)}List"] = _list_schema(kind)
+        found[_title(kind)] = _identified(kind, found[_title(kind)])
+    found[_STATUS], found[_DELETE_OPTIONS] = STATUS, DELETE_OPTIONS
     return dict(sorted(found.items()))
+
+
+def _identified(kind: Kind, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a kind with what its objects say of themselves."""
+    known = {"kind": kind.name, "apiVersion": kind.api_version}
+    properties = {
+        name: {**part, "enum": [known[name]]} if name in known else part
+        for name, part in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
 
 
 def _full(prefix: str, name: str) -> str:
@@ -113,8 +136,8 @@ def _list_schema(kind: Kind) -> dict[str, Any]:
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
+            "apiVersion": {"type": "string", "enum": [kind.api_version]},
+            "kind": {"type": "string", "enum": [f"{kind.name}List"]},
             "metadata": {"type": "object"},
             "items": {"type": "array", "items": {"$ref": _V3_REF + _title(kind)}},
         },
@@ -128,18 +151,19 @@ class _Operations:
     def __init__(self, kind: Kind, *, version: int) -> None:
         self._kind = kind
         self._version = version
-        self._ref = (_V3_REF if version == 3 else _V2_REF) + _title(kind)
+        self._root = _V3_REF if version == 3 else _V2_REF
+        self._reference = self._root + _title(kind)
 
     def paths(self) -> dict[str, Any]:
         """Every path of the kind.
 
-        Writes to kinds that only the system writes are named too: a client that does not find
-        them fails on its own, before the server can say why it refuses.
+        Writes of a status, and of kinds that only the system writes, are named too: a client that
+        does not find them fails on its own, before the server can say why it refuses.
         """
         kind = self._kind
         wanted: dict[str, list[tuple[str, str]]] = {}
         for row in rows_of(kind):
-            if row.when is None and (not row.subresource or row.verb == "get"):
+            if row.when is None:
                 wanted.setdefault(row.path, []).append((row.method.lower(), row.verb))
         return {path: self._item(rows, path) for path, rows in wanted.items()}
 
@@ -149,59 +173,71 @@ class _Operations:
         }
         names = [name for name in ("namespace", "name") if f"{{{name}}}" in path]
         if names:
-            item["parameters"] = [self._parameter("path", name, "string", "") for name in names]
+            item["parameters"] = [
+                {**self._parameter("path", Parameter(name=name)), "required": True}
+                for name in names
+            ]
         return item
 
     def _operation(self, method: str, verb: str, path: str) -> dict[str, Any]:
         kind = self._kind
-        given = _DELETING if method == "delete" else _BODIES.get(method, ())
-        if verb in ("list", "deletecollection"):
-            given = (*given, *_LISTING)
         operation: dict[str, Any] = {
             "tags": [kind.api_version.replace("/", "_")],
             "description": f"{verb} {kind.plural}",
             "operationId": _operation_id(verb, kind, path),
-            "parameters": [self._parameter("query", *one) for one in given],
+            "parameters": [self._parameter("query", one) for one in PARAMETERS[verb]],
             "responses": self._responses(verb),
             "x-kubernetes-action": {"get": "get", "update": "put", "create": "post"}.get(
                 verb, verb
             ),
             "x-kubernetes-group-version-kind": _group_version_kind(kind),
         }
-        if method in _BODIES:
+        if method != "get":
             self._add_body(operation, method)
         return operation
 
     def _add_body(self, operation: dict[str, Any], method: str) -> None:
-        schema = {"type": "object"} if method == "patch" else {"$ref": self._ref}
-        medias = _PATCHES if method == "patch" else [Media.JSON.value]
+        bodies = _BODIES[method]
+        own = {"$ref": self._reference if method != "delete" else self._root + _DELETE_OPTIONS}
         if self._version == 3:
-            content = {media: {"schema": schema} for media in medias}
-            operation["requestBody"] = {"required": True, "content": content}
+            content = {media: {"schema": schema or own} for media, schema in bodies.items()}
+            operation["requestBody"] = {"required": method != "delete", "content": content}
         else:
-            operation["consumes"] = medias
-            body = {"in": "body", "name": "body", "required": True, "schema": schema}
+            operation["consumes"] = list(bodies)
+            schema = {"type": "object"} if method == "patch" else own
+            body = {"in": "body", "name": "body", "required": method != "delete", "schema": schema}
             operation["parameters"] = [body, *operation["parameters"]]
 
-    def _parameter(self, place: str, name: str, kind: str, description: str) -> dict[str, Any]:
-        parameter: dict[str, Any] = {"in": place, "name": name}
-        if description:
-            parameter["description"] = description
-        if place == "path":
-            parameter["required"] = True
+    def _parameter(self, place: str, given: Parameter) -> dict[str, Any]:
+        parameter: dict[str, Any] = {"in": place, "name": given.name}
+        if given.says:
+            parameter["description"] = given.says
         if self._version == 3:
-            return {**parameter, "schema": {"type": kind}}
-        return {**parameter, "type": kind}
+            return {**parameter, "schema": given.schema()}
+        return {**parameter, **given.plain_schema()}
 
     def _responses(self, verb: str) -> dict[str, Any]:
-        schema = {"$ref": f"{self._ref}List" if verb == "list" else self._ref}
-        if verb in ("delete", "deletecollection"):
-            schema = {"type": "object"}
-        code = "201" if verb == "create" else "200"
+        listed = {"$ref": f"{self._reference}List"}
+        shown = {"$ref": self._reference}
+        if verb in ("list", "deletecollection"):
+            shown = listed
+        done: dict[str, Any] = {"200": self._response("OK", shown)}
+        if verb == "delete":
+            # What is held by its finalizers is shown as it goes.
+            done = {"200": self._response("OK", {"type": "object"})}
+        elif verb == "create":
+            done = {"201": self._response("Created", shown)}
+        refused = {
+            str(code): self._response(told(code), {"$ref": self._root + _STATUS})
+            for code in refusals_of(verb)
+        }
+        return done | refused
+
+    def _response(self, description: str, schema: dict[str, Any]) -> dict[str, Any]:
         if self._version == 3:
             content = {Media.JSON.value: {"schema": schema}}
-            return {code: {"description": "OK", "content": content}}
-        return {code: {"description": "OK", "schema": schema}}
+            return {"description": description, "content": content}
+        return {"description": description, "schema": schema}
 
 
 def _operation_id(verb: str, kind: Kind, path: str) -> str:
@@ -219,7 +255,8 @@ def places() -> list[str]:
 
 def index() -> dict[str, Any]:
     """Where the documents of version 3 are; the hash tells clients when to read one again."""
-    return {"paths": {place: {"serverRelativeURL": _url(place)} for place in places()}}
+    paths = {place: {"serverRelativeURL": _url(place)} for place in places()}
+    return {"paths": {**paths, "reports": {"serverRelativeURL": "/openapi/v3/reports"}}}
 
 
 @cache
@@ -263,7 +300,7 @@ def version_2() -> dict[str, Any]:
 #: What a schema of version 2 may say; the rest would make old clients refuse the document.
 _V2_WORDS = frozenset(
     ("format", "title", "description", "pattern", "required", "enum", "type", "readOnly")
-)
+) | {"minimum", "maximum", "maxItems"}
 
 
 def _as_version_2(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -277,6 +314,8 @@ def _as_version_2(schema: Mapping[str, Any]) -> dict[str, Any]:
             made["$ref"] = value[0]["$ref"].replace(_V3_REF, _V2_REF)
         elif name in ("items", "additionalProperties") and isinstance(value, Mapping):
             made[name] = _as_version_2(value)
+        elif name == "enum":
+            made[name] = [one for one in value if one is not None]
         elif name in _V2_WORDS or name.startswith("x-"):
             made[name] = value
     return made

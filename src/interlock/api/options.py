@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from interlock.api.answers import RefusedError, bad_request
 from interlock.api.requests import Media, Request
+from interlock.api.views import include_object
 from interlock.resources.validation import FieldValidation
 from interlock.store.contract import DeleteOptions, Propagation
 
@@ -28,18 +29,20 @@ def write_options(request: Request) -> WriteOptions:
     if not request.query_string:
         return _PLAIN
     query = request.query
-    given = query.get("fieldValidation") or FieldValidation.WARN
+    # Before anything is written: an answer that cannot be shown comes too late.
+    include_object(request)
+    given = query.get("fieldValidation", FieldValidation.WARN)
     try:
         validation = FieldValidation(given)
     except ValueError:
         raise bad_request(
             f"fieldValidation: expected Strict, Warn or Ignore, got {given[:40]!r}"
         ) from None
-    return WriteOptions(_is_dry(query.get("dryRun", "")), validation)
+    return WriteOptions(_is_dry(query.get("dryRun")), validation)
 
 
-def _is_dry(given: str) -> bool:
-    if given not in ("", "All"):
+def _is_dry(given: str | None) -> bool:
+    if given not in (None, "All"):
         raise bad_request(f"dryRun: expected All, got {given[:40]!r}")
     return given == "All"
 
@@ -52,12 +55,13 @@ class _Preconditions(Struct, frozen=True, rename="camel"):
 class _DeleteBody(Struct, frozen=True, rename="camel"):
     """`DeleteOptions` as clients send them; what else they say is left out."""
 
-    kind: str = ""
+    kind: str = "DeleteOptions"
+    api_version: str = ""
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
     preconditions: _Preconditions | None = None
-    dry_run: Annotated[list[str], Meta(max_length=8)] | None = None
-    grace_period_seconds: int | None = None
+    dry_run: Annotated[list[str], Meta(max_length=1)] | None = None
+    grace_period_seconds: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 _DELETE_BODY = msgspec.json.Decoder(_DeleteBody)
@@ -74,15 +78,20 @@ def deletion(request: Request, data: bytes) -> Deletion:
     """The options of a deletion; the body wins over the query."""
     body = _read_delete_body(request, data)
     query = request.query
-    policy = body.propagation_policy or query.get("propagationPolicy", "")
+    asked = query.get("propagationPolicy")
+    _propagation(asked)
+    policy = asked if body.propagation_policy is None else body.propagation_policy
+    request.number("gracePeriodSeconds")
+    include_object(request)
     orphan = body.orphan_dependents
     if orphan is None and "orphanDependents" in query:
         orphan = request.flag("orphanDependents")
-    if policy and orphan is not None:
+    if policy is not None and orphan is not None:
         raise bad_request("propagationPolicy and orphanDependents may not both be given")
-    if not policy and orphan is not None:
+    if policy is None and orphan is not None:
         policy = Propagation.ORPHAN if orphan else Propagation.BACKGROUND
-    dry = body.dry_run[0] if body.dry_run else query.get("dryRun", "")
+    _is_dry(query.get("dryRun"))
+    dry = body.dry_run[0] if body.dry_run else query.get("dryRun")
     wanted = body.preconditions or _Preconditions()
     options = DeleteOptions(
         propagation=_propagation(policy),
@@ -92,8 +101,8 @@ def deletion(request: Request, data: bytes) -> Deletion:
     return Deletion(options, _is_dry(dry))
 
 
-def _propagation(policy: str) -> Propagation | None:
-    if not policy:
+def _propagation(policy: str | None) -> Propagation | None:
+    if policy is None:
         return None
     try:
         return Propagation(policy)
@@ -113,6 +122,6 @@ def _read_delete_body(request: Request, data: bytes) -> _DeleteBody:
         body = _DELETE_BODY.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise bad_request(f"the options of the deletion cannot be read: {error}") from error
-    if body.kind not in ("", "DeleteOptions"):
+    if body.kind != "DeleteOptions":
         raise bad_request(f"expected DeleteOptions, got a {body.kind[:40]!r}")
     return body

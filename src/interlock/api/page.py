@@ -18,27 +18,44 @@ _STYLE = (
 
 
 def page(routes: Sequence[Route]) -> bytes:
-    """The whole page, without scripts: the kinds, and those of other routes that can be opened."""
+    """The whole page, without scripts: the kinds, and all other routes.
+
+    A link is made of what a browser can open by it alone; the rest is told with its method.
+    """
     kinds = "".join(
         f"<tr><td>{kind.name}</td><td>{_link(collection_path(kind))}</td>"
         f"<td>{', '.join(verbs_of(kind))}</td></tr>"
         for kind in KINDS.values()
     )
+    others = [route for route in routes if route.kind is None and route.when is None]
     ends = "".join(
         f"<tr><td>{_link(route.path)}</td><td>{escape(route.gives)}</td></tr>"
-        for route in routes
-        if route.method == "GET" and route.when is None and "{" not in route.path
+        for route in others
+        if _can_be_opened(route)
+    )
+    more = "".join(
+        f"<tr><td><code>{escape(f'{route.method} {route.path}')}</code></td>"
+        f"<td>{escape(route.gives)}</td></tr>"
+        for route in others
+        if not _can_be_opened(route)
     )
     html = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Interlock</title>"
+        # Without it a browser asks for a file that there is none of.
+        "<link rel=icon href=data:,>"
         f"<style>{_STYLE}</style><h1>Interlock {__version__}</h1>"
         "<p>The resources are served as a Kubernetes API server would serve them: "
         "<code>interlock get jobs</code>, <code>kubectl get jobs.interlock.dev</code> and any "
         "Kubernetes client work.</p>"
         f"<h2>Resources</h2><table><tr><th>Kind<th>Path<th>Verbs</tr>{kinds}</table>"
-        f"<h2>Endpoints</h2><table>{ends}</table></html>"
+        f"<h2>Endpoints</h2><table>{ends}</table>"
+        f"<h2>With more words</h2><table>{more}</table></html>"
     )
     return html.encode()
+
+
+def _can_be_opened(route: Route) -> bool:
+    return route.method == "GET" and "{" not in route.path
 
 
 def _link(path: str) -> str:

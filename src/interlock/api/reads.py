@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.api.answers import Answer, RefusedError, bad_request
 from interlock.api.requests import Request
 from interlock.api.routing import Target
-from interlock.api.views import Views
+from interlock.api.views import Views, include_object
 from interlock.store.contract import Selection, Store
 
 #: A list of everything is served in one piece only up to what memory and clients bear.
@@ -31,6 +31,9 @@ class Reads:
 
     async def get(self, target: Target, request: Request) -> Answer:
         """One resource, as it is now."""
+        if request.query_string:
+            request.flag("watch")
+            include_object(request)
         return self._views.one(target, request, await self._store.get(target.key))
 
     async def list(self, target: Target, request: Request) -> Answer:
@@ -38,6 +41,10 @@ class Reads:
         if not request.query_string:
             page = await self._store.list(target.kind.name, Selection(namespace=target.namespace))
             return self._views.list(target, request, page)
+        for name in ("watch", "allowWatchBookmarks", "sendInitialEvents"):
+            request.flag(name)
+        request.number("timeoutSeconds")
+        include_object(request)
         token = request.query.get("continue", "")
         wanted = _wanted_version(request)
         if token and wanted[0]:
@@ -53,9 +60,9 @@ class Reads:
 
 
 def _wanted_version(request: Request) -> tuple[int, str]:
-    version = request.number("resourceVersion") or 0
-    match = request.query.get("resourceVersionMatch", "")
-    if match not in ("", "Exact", "NotOlderThan"):
+    version = version_of(request) or 0
+    match = request.query.get("resourceVersionMatch")
+    if match not in (None, "Exact", "NotOlderThan"):
         raise bad_request(
             f"resourceVersionMatch: expected Exact or NotOlderThan, got {match[:40]!r}"
         )
@@ -63,7 +70,12 @@ def _wanted_version(request: Request) -> tuple[int, str]:
         raise bad_request("resourceVersionMatch is forbidden unless resourceVersion is given")
     if match == "Exact" and not version:
         raise bad_request('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"')
-    return version, match
+    return version, match or ""
+
+
+def version_of(request: Request) -> int | None:
+    """The version that a request names; nothing, as some clients write it, names none."""
+    return request.number("resourceVersion") if request.query.get("resourceVersion") else None
 
 
 def _check_version(found: int, wanted: int, match: str) -> None:

@@ -19,6 +19,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 #: The method of a request to open a WebSocket: a word that no HTTP request can have as its own.
 SOCKET = "(WebSocket)"
+#: How clients write truth, and what they mean.
+FLAGS = {"true": True, "false": False, "1": True, "0": False, "True": True, "False": False}
 #: No request may carry more. A Job with 10,000 parallel keys fits well.
 MAX_BODY = 3 * 1024 * 1024
 
@@ -101,7 +103,12 @@ def _read_query(raw: bytes) -> Mapping[str, str]:
         pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
     except ValueError as error:
         raise bad_request(f"the query cannot be read: {error}") from error
-    return dict(pairs)
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise bad_request(f"{twice[:40]}: given more than once")
+    return found
 
 
 class Request:
@@ -133,7 +140,11 @@ class Request:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The query's parameters; of one given twice, the last."""
+        """The query's parameters.
+
+        Raises:
+            RefusedError: It cannot be read, or one is given twice.
+        """
         return _read_query(self.query_string) if self.query_string else {}
 
     @property
@@ -142,13 +153,20 @@ class Request:
         return self.headers.get(b"accept", b"")
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter is set to true, as Kubernetes reads it."""
-        return self.query.get(name, "false").lower() in ("true", "1")
+        """Whether a parameter says true; one that is not given says false.
+
+        Raises:
+            RefusedError: It says neither.
+        """
+        text = self.query.get(name, "false")
+        if text not in FLAGS:
+            raise bad_request(f"{name}: expected true or false, got {text[:40]!r}")
+        return FLAGS[text]
 
     def number(self, name: str) -> int | None:
         """A parameter that is a whole number, not negative; None when it is not given."""
-        text = self.query.get(name, "")
-        if not text:
+        text = self.query.get(name)
+        if text is None:
             return None
         if not text.isascii() or not text.isdigit() or len(text) > 18:
             raise bad_request(f"{name}: expected a whole number, got {text[:40]!r}")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 from msgspec import Struct
 
 from interlock.api.answers import Answer, RefusedError
-from interlock.api.requests import SOCKET, Request, Send
+from interlock.api.parameters import Parameter
+from interlock.api.requests import FLAGS, SOCKET, Request, Send
 from interlock.resources.kinds import JOBS, KINDS, Kind
 from interlock.resources.metadata import GROUP, Key
 
@@ -133,7 +134,8 @@ class When(Struct, frozen=True):
         if not request.query_string:
             return False
         if self.is_flag:
-            return request.flag(self.parameter)
+            # What is neither true nor false is refused by whoever answers.
+            return FLAGS.get(request.query.get(self.parameter, ""), False)
         return bool(request.query.get(self.parameter))
 
     def __str__(self) -> str:
@@ -150,6 +152,15 @@ class Route(Struct, frozen=True, kw_only=True):
     serve: Serve
     #: What people are told that it gives.
     gives: str = ""
+    #: Whether an answer may go on for ever; whoever loses the right to it is cut off.
+    lasts: bool = False
+    #: What may be said in its query.
+    query: tuple[Parameter, ...] = ()
+    #: What it answers with when that is JSON: a type of ours.
+    shows: Any = None
+    media: str = "application/json"
+    #: How it may refuse, beside the ways that every route has.
+    refusals: tuple[int, ...] = ()
     when: When | None = None
     #: Set when it is about resources.
     kind: Kind | None = None
@@ -338,6 +349,7 @@ def resource_routes(serve_of: Callable[[str], Serve]) -> Iterator[Route]:
                 ),
                 serve=serve_of(row.verb),
                 when=row.when,
+                lasts=row.verb == "watch",
                 kind=kind,
                 verb=row.verb,
                 subresource=row.subresource,

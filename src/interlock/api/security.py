@@ -11,6 +11,7 @@ import asyncio
 import hmac
 import ipaddress
 import os
+import re
 import threading
 from concurrent.futures import Future
 from functools import lru_cache
@@ -23,10 +24,19 @@ from msgspec import Struct, field
 from interlock.api.answers import Cause, Details, RefusedError
 from interlock.api.requests import Request
 from interlock.api.socket_diag import CALLER, UNASKED, Caller
-from interlock.private_files import NotPrivateError, own_users, read_secret, user_name
+from interlock.private_files import (
+    NotPrivateError,
+    own_users,
+    read_secret,
+    token_lines,
+    user_name,
+)
 from interlock.resources.errors import InterlockError
 
 MIN_TOKEN = 16
+#: What a token's owner may be called: users, mail addresses, and accounts of services.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+/-]{0,127}")
+_NAME_WORDS = "letters, digits and . _ @ + / -, at most 128"
 #: Marks the refusal of a connection that belongs to another user.
 OTHER_USER = "OtherUser"
 _WAYS_IN = (
@@ -89,13 +99,23 @@ def _find_name(uid: int, known: Future[str]) -> None:
     known.set_result(user_name(uid))
 
 
-class Security(Struct, frozen=True, kw_only=True):
-    """The rules for one listener."""
+class Token(Struct, frozen=True):
+    """What lets its owner in, and who that is; without a name it proves nobody."""
+
+    secret: bytes
+    name: str = ""
+
+    def __repr__(self) -> str:
+        return f"Token({self.name!r})"
+
+
+class Security(Struct, kw_only=True):
+    """The rules for one listener. Its tokens may be exchanged while it is open."""
 
     #: Whether only this machine can reach the listener.
     loopback: bool = True
     #: Any of these lets in; empty means that no token is needed.
-    tokens: tuple[bytes, ...] = ()
+    tokens: tuple[Token, ...] = ()
     #: On loopback and without tokens: let in every user of this machine.
     any_local_user: bool = False
     #: Else these.
@@ -125,11 +145,19 @@ class Security(Struct, frozen=True, kw_only=True):
             return
         caller: Caller = request.scope.get("state", {}).get(CALLER, UNASKED)
         if self.tokens:
-            self._check_token(headers.get(b"authorization", b""))
+            token = self._token_of(request)
+            if token is None:
+                raise unauthorized("a valid token is needed: Authorization: Bearer TOKEN")
+            # Whose the connection is says less: a proxy's is one and the same for everybody.
+            request.person = token.name
         elif self.asks_the_kernel and caller.uid not in self.users:
             raise await self._other_user(caller)
-        if caller.uid is not None:
+        if not request.person and caller.uid is not None:
             request.person = await self.names.of(caller.uid)
+
+    def knows(self, request: Request) -> bool:
+        """Whether the token of a request that was let in still lets in."""
+        return not self.tokens or request.match.is_open or self._token_of(request) is not None
 
     async def _other_user(self, caller: Caller) -> RefusedError:
         me = os.geteuid()
@@ -143,15 +171,17 @@ class Security(Struct, frozen=True, kw_only=True):
             details=Details(causes=(Cause(OTHER_USER, _WAYS_IN),)),
         )
 
-    def _check_token(self, authorization: bytes) -> None:
-        scheme, _, given = authorization.partition(b" ")
-        known = False
-        if scheme.lower() == b"bearer":
-            # Every token is compared, so that the time tells nothing.
-            for token in self.tokens:
-                known |= hmac.compare_digest(token, given.strip())
-        if not known:
-            raise unauthorized("a valid token is needed: Authorization: Bearer TOKEN")
+    def _token_of(self, request: Request) -> Token | None:
+        """The token that a request shows, when it is one of ours."""
+        scheme, _, given = request.headers.get(b"authorization", b"").partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        known = None
+        # Every token is compared, so that the time tells nothing.
+        for token in self.tokens:
+            if hmac.compare_digest(token.secret, given.strip()):
+                known = token
+        return known
 
 
 def check_origin(request: Request) -> None:
@@ -179,24 +209,34 @@ def unauthorized(message: str) -> RefusedError:
     return RefusedError(401, message, headers=((b"www-authenticate", b"Bearer"),))
 
 
-def read_tokens(path: Path) -> tuple[bytes, ...]:
-    """The tokens of a file, one a line; blank lines and lines with # are left out.
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """The tokens of a file, one a line, NAME:TOKEN or TOKEN.
 
     Raises:
-        TokenFileError: There is none, or one that is no secret: too short, or known to others.
+        TokenFileError: There is none, or one that is no secret: too short, or known to others; or
+            a name that is none.
     """
     try:
-        lines = read_secret(path).splitlines()
+        lines = token_lines(read_secret(path))
     except NotPrivateError as error:
         raise TokenFileError(error.message, error.hint) from error
     except OSError as error:
         raise TokenFileError(f"{path}: {error.strerror}") from error
-    tokens = tuple(line.strip() for line in lines if line.strip() and not line.startswith(b"#"))
-    if not tokens:
+    if not lines:
         raise TokenFileError(f"{path}: expected a token, found none")
-    if any(len(token) < MIN_TOKEN for token in tokens):
-        raise TokenFileError(f"{path}: expected tokens of at least {MIN_TOKEN} characters")
-    return tokens
+    named: dict[bytes, str] = {}
+    for name, secret in lines:
+        if len(secret) < MIN_TOKEN:
+            whose = f" of {name[:80]!r}" if name else ""
+            expected = f"expected tokens of at least {MIN_TOKEN} characters"
+            raise TokenFileError(f"{path}: {expected}, found one{whose} with {len(secret)}")
+        if name and not _NAME.fullmatch(name):
+            hint = "a line is NAME:TOKEN, or TOKEN alone"
+            raise TokenFileError(f"{path}: {name[:80]!r} is no name: expected {_NAME_WORDS}", hint)
+        if named.setdefault(secret, name) != name:
+            whose = f"{named[secret] or 'nobody'} and {name or 'nobody'}"
+            raise TokenFileError(f"{path}: one token is given twice, for {whose}")
+    return tuple(Token(secret, name) for secret, name in named.items())
 
 
 def is_loopback(host: str) -> bool:

@@ -18,6 +18,8 @@ from interlock.resources.kinds import Kind
 from interlock.resources.metadata import Metadata, Resource
 from interlock.store.contract import Now, Page
 
+#: What the rows of a table may carry beside their cells.
+INCLUDES = ("None", "Metadata", "Object")
 #: A list of more than this is sent in parts, and others get their turn in between.
 PART = 500
 
@@ -62,7 +64,7 @@ class Views:
         match negotiate(request.accept):
             case Form.TABLE:
                 version = resource.metadata.resource_version
-                rows = self._rows(target.kind, (resource,), _include(request))
+                rows = self._rows(target.kind, (resource,), include_object(request))
                 return Answer(200, b"".join(_table(target.kind, version, rows)))
             case Form.PARTIAL:
                 return Answer(200, partial(resource))
@@ -75,7 +77,7 @@ class Views:
         metadata = _list_metadata(page)
         match negotiate(request.accept):
             case Form.TABLE:
-                rows = self._rows(kind, page.items, _include(request))
+                rows = self._rows(kind, page.items, include_object(request))
                 return _whole_or_parts(_table(kind, metadata, rows), page)
             case Form.PARTIAL | Form.PARTIAL_LIST:
                 head = _head("PartialObjectMetadataList", "meta.k8s.io/v1", metadata)
@@ -107,13 +109,14 @@ class Views:
             yield encode(row)
 
 
-def _include(request: Request) -> str:
-    return include_object(request.query.get("includeObject", "Metadata"))
+def include_object(request: Request) -> str:
+    """What the rows of a table carry beside their cells.
 
-
-def include_object(given: str) -> str:
-    """What the rows of a table carry beside their cells."""
-    if given not in ("None", "Metadata", "Object"):
+    Raises:
+        RefusedError: It is nothing that they can.
+    """
+    given = request.query.get("includeObject", "Metadata")
+    if given not in INCLUDES:
         raise bad_request(f"includeObject: expected None, Metadata or Object, got {given[:40]!r}")
     return given
 

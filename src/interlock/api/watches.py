@@ -16,7 +16,7 @@ from interlock.api.answers import (
     refusal_of,
     too_many,
 )
-from interlock.api.reads import selection_of
+from interlock.api.reads import selection_of, version_of
 from interlock.api.requests import Form, Request, Send, negotiate
 from interlock.api.routing import Target
 from interlock.api.views import Views, include_object
@@ -52,13 +52,14 @@ class Asked(Struct, frozen=True):
 
 def read_watch(target: Target, request: Request) -> Asked:
     """What a request to watch asks for."""
-    version = request.number("resourceVersion")
+    version = version_of(request)
+    request.number("limit")
     send_initial = request.query.get("sendInitialEvents")
     marks_start = send_initial is not None and request.flag("sendInitialEvents")
     if send_initial is not None:
-        if request.query.get("resourceVersionMatch") != "NotOlderThan":
+        if request.query.get("resourceVersionMatch", "") != "NotOlderThan":
             raise bad_request("sendInitialEvents requires resourceVersionMatch=NotOlderThan")
-    elif request.query.get("resourceVersionMatch"):
+    elif "resourceVersionMatch" in request.query:
         raise bad_request("resourceVersionMatch is forbidden for watch without sendInitialEvents")
     bookmarks = request.flag("allowWatchBookmarks")
     # Nothing and "0" mean: begin with what there is, unless the client wants nothing of that.
@@ -69,7 +70,7 @@ def read_watch(target: Target, request: Request) -> Asked:
         kind=target.kind,
         selection=_selection(target, request),
         form=negotiate(request.accept),
-        include=include_object(request.query.get("includeObject", "Metadata")),
+        include=include_object(request),
         since=since,
         bookmarks=bookmarks,
         marks_start=marks_start and bookmarks,

@@ -69,6 +69,7 @@ class Writes:
         journal: Journal | None = None,
     ) -> None:
         self._store = store
+        self._journal = journal
         self._views = views
         self._now = now
         self._mode = mode

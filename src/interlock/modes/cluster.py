@@ -18,6 +18,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from interlock.api.app import ApiApp
+from interlock.api.checking import Check
 from interlock.api.server import HttpServer, ListenError, bind
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.control.stopping import end_task
@@ -96,17 +97,20 @@ async def serve_until(settings: ControllerSettings, identity: str, say: Say, sto
         contact = Contact(client, plane.store, clock, say)
         webhook = await _webhook(stack, settings, client, clock, plane.leads)
 
-        def not_ready() -> Sequence[str]:
-            if contact.waits_for:
-                return (contact.waits_for,)
-            return (*plane.not_ready(), *(webhook.not_ready() if webhook else ()))
+        def checks() -> Sequence[Check]:
+            asks = (Check("webhook", ", ".join(webhook.not_ready())),) if webhook else ()
+            return (
+                Check("api-server", contact.waits_for or ""),
+                Check("caches", ", ".join(plane.not_ready())),
+                *asks,
+            )
 
         app = ApiApp(
             plane.store,
             clock.now,
             security=_guard(client, plane, clock, settings),
             routes=plane.routes,
-            ready=not_ready,
+            ready=checks,
             metrics=registry,
             mode=Mode.CLUSTER,
         )

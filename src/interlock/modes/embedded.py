@@ -19,12 +19,14 @@ from prometheus_client import CollectorRegistry
 
 from interlock import __version__
 from interlock.api.app import ApiApp
+from interlock.api.checking import Check
 from interlock.api.routing import Route
 from interlock.api.server import HttpServer
 from interlock.api.socket_diag import diagnostics
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
+from interlock.modes.reloading import Reloading
 from interlock.modes.server_log import log_to
 from interlock.modes.serving import (
     Say,
@@ -71,8 +73,16 @@ class Plane(Protocol):
         """What it answers itself, and for whom."""
         ...
 
-    def not_ready(self) -> Sequence[str]:
-        """What is not ready yet."""
+    def checks(self) -> Sequence[Check]:
+        """What has to be well, and what is wrong with it."""
+        ...
+
+    async def ready(self) -> None:
+        """Wait until it is at work."""
+        ...
+
+    def reopen_logs(self) -> None:
+        """Go on in new files where logs were moved away."""
         ...
 
     async def start(self) -> None:
@@ -85,7 +95,7 @@ class Plane(Protocol):
 
 
 #: Makes the control plane of a server.
-MakePlane = Callable[[SqliteStore, Clock, Path, CollectorRegistry], Plane]
+MakePlane = Callable[[SqliteStore, Clock, EmbeddedSettings, CollectorRegistry], Plane]
 
 
 async def serve_until(
@@ -108,18 +118,19 @@ async def serve_until(
     async with AsyncExitStack() as stack:
         stack.callback(listener.close)
         store = await _open_store(settings, clock)
-        stack.callback(log_to(settings.data).close)
+        log = log_to(settings.data)
+        stack.callback(log.close)
         if store.accepted:
             logger.warning("went on without what was lost: %s", store.accepted)
         stack.push_async_callback(store.close)
         registry = CollectorRegistry()
-        plane = make_plane(store, clock, settings.data, registry) if make_plane else None
+        plane = make_plane(store, clock, settings, registry) if make_plane else None
         app = ApiApp(
             store,
             clock.now,
             security=security,
             routes=plane.routes if plane else (),
-            ready=plane.not_ready if plane else lambda: (),
+            ready=plane.checks if plane else lambda: (),
             metrics=registry,
             journal=store.journal,
         )
@@ -137,7 +148,8 @@ async def serve_until(
         await stack.enter_async_context(_bookmarks(store, clock))
         calm_the_collector()
         say(f"Interlock {short_version()}  ·  data {settings.data}  ·  {url}")
-        say(_hints(clock.monotonic() - begun, applied))
+        await stack.enter_async_context(_telling(plane, applied, begun, clock, say))
+        stop.reload = Reloading(settings, security, certificate, log, app, plane).read_again
         await stop.asked.wait()
         say("stopping: requests under way finish, tasks go on")
     say("stopped")
@@ -223,6 +235,38 @@ def _remove_server_file(data: Path) -> None:
     (data / SERVER_FILE).unlink(missing_ok=True)
 
 
+@asynccontextmanager
+async def _telling(
+    plane: Plane | None, applied: int, begun: float, clock: Clock, say: Say
+) -> AsyncIterator[None]:
+    """Say that the server is ready; when it is not, say why, and say it once it is."""
+
+    async def later(plane: Plane) -> None:
+        await plane.ready()
+        say(_hints(clock.monotonic() - begun, applied))
+
+    wrong = [check for check in plane.checks() if check.trouble] if plane is not None else []
+    if plane is None or not wrong:
+        say(_hints(clock.monotonic() - begun, applied))
+        yield
+        return
+    say(_not_ready(clock.monotonic() - begun, wrong))
+    telling = asyncio.create_task(later(plane))
+    try:
+        yield
+    finally:
+        telling.cancel()
+
+
+def _not_ready(seconds: float, wrong: Sequence[Check]) -> str:
+    return (
+        f"not ready after {seconds:.1f} s: {wrong[0].trouble}\n"
+        "  requests are answered, but nothing is started until that is mended; it is tried again "
+        "by itself\n"
+        "  what happens is told in server.log and keeper.log of the data directory, and by /readyz"
+    )
+
+
 def _hints(seconds: float, applied: int) -> str:
     program = _program()
     first = f"ready in {seconds:.1f} s   try:  "
@@ -244,7 +288,14 @@ def _program() -> str:
         return str(called)
 
 
-def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = Machine) -> int:
+def _machine(
+    store: SqliteStore, clock: Clock, settings: EmbeddedSettings, registry: CollectorRegistry
+) -> Plane:
+    patience = settings.keeper_patience_s
+    return Machine(store, clock, settings.data, registry, keeper_patience_s=patience)
+
+
+def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = _machine) -> int:
     """Run the server as the whole program; returns its exit code."""
     settings = given if isinstance(given, EmbeddedSettings) else read_settings(given)
     return run_to_the_end(lambda say, stop: serve_until(settings, say, stop, make_plane))

@@ -7,13 +7,13 @@ import os
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from random import Random
 
 from prometheus_client import CollectorRegistry
 
+from interlock.api.checking import Check
 from interlock.api.routing import Route
 from interlock.control.clock import Clock
 from interlock.control.gate import Gate
@@ -27,6 +27,7 @@ from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.service import Reporting
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
+from interlock.runtimes.health import PATIENCE_S, Health
 from interlock.runtimes.logs import LogReader
 from interlock.runtimes.processes import ProcessRuntime
 from interlock.store.sqlite import SqliteStore
@@ -155,9 +156,16 @@ class Machine:
     """Everything that runs beside the API in the embedded server."""
 
     def __init__(
-        self, store: SqliteStore, clock: Clock, data: Path, registry: CollectorRegistry
+        self,
+        store: SqliteStore,
+        clock: Clock,
+        data: Path,
+        registry: CollectorRegistry,
+        *,
+        keeper_patience_s: float = PATIENCE_S,
     ) -> None:
         self._store = store
+        self._health = Health(keeper_patience_s)
         self._data = data
         self._runtime: ProcessRuntime | None = None
         roster = self._roster = Roster()
@@ -186,6 +194,7 @@ class Machine:
                 self.plane.jobs, self.plane.configs, self.plane.controlled, self.plane.calendars
             ),
             backup=self._backup,
+            stalled=self._stalled,
         )
 
     @property
@@ -193,25 +202,44 @@ class Machine:
         """What it answers itself, and for whom."""
         return self._reporting.routes()
 
-    def not_ready(self) -> Sequence[str]:
-        """What is not ready yet, or no longer."""
-        if self._store.trouble:
-            return (f"nothing can be written: {self._store.trouble}",)
+    def checks(self) -> Sequence[Check]:
+        """What has to be well, and what is not ready yet or no longer."""
+        store = self._store.trouble
+        return (
+            Check("store", store and f"nothing can be written: {store}"),
+            Check("keeper", self._health.trouble),
+            Check("control-plane", self._plane_trouble()),
+        )
+
+    def _plane_trouble(self) -> str:
         if self.plane.at_work.is_set():
-            return ()
+            return ""
         if strangers := self.plane.strangers:
             who = f"{strangers[0].namespace}/{strangers[0].job}"
-            return (f"{len(strangers)} tasks of before the restore are being stopped ({who}, ...)",)
-        return ("the control plane is starting",)
+            return f"{len(strangers)} tasks of before the restore are being stopped ({who}, ...)"
+        return "the control plane is starting"
+
+    def _stalled(self) -> str:
+        """Why nothing is started, whatever else a Job waits for; empty when nothing is in the way.
+
+        The first that is wrong: what is wrong after it mostly comes of it.
+        """
+        return next((check.trouble for check in self.checks() if check.trouble), "")
+
+    async def ready(self) -> None:
+        """Wait until it is at work, be it for the first time."""
+        await self.plane.at_work.wait()
 
     async def start(self) -> None:
         """Begin to work; without a keeper the API is served all the same, and says so."""
         self.plane.start()
         await self.plane.synced()
         self._logs.removals.sweep(self._roster)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(AT_WORK_S):
-                await self.plane.at_work.wait()
+        wanted = (self.plane.at_work, self._health.troubled)
+        waits = [asyncio.create_task(event.wait()) for event in wanted]
+        await asyncio.wait(waits, timeout=AT_WORK_S, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
 
     async def stop(self) -> None:
         """Stop working; tasks go on under their keeper."""
@@ -219,8 +247,15 @@ class Machine:
         if self._runtime is not None:
             await self._runtime.close()
 
+    def reopen_logs(self) -> None:
+        """Have the keeper go on in a new file where its log was moved away."""
+        if self._runtime is not None:
+            self._runtime.reopen_log()
+
     async def _connect(self, term: int) -> Runtime:
-        self._runtime = await ProcessRuntime.connect(self._data, term=term)
+        if self._runtime is not None:
+            self._runtime.abandon()
+        self._runtime = await ProcessRuntime.connect(self._data, term=term, health=self._health)
         return self._runtime
 
     async def _backup(self) -> AsyncIterator[bytes]:

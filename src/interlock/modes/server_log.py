@@ -55,6 +55,17 @@ class ServerLog(logging.Handler):
             # A full disk must not stop the server; what is lost is a line of the log.
             sys.stderr.write(f"{self._path}: {error.strerror}\n")
 
+    def reopen(self) -> None:
+        """Go on in the file of this name, which is a new one when the old was moved away.
+
+        Raises:
+            OSError: There cannot be one; what was written to before still is.
+        """
+        self.flush()
+        file = _open(self._path)
+        self._file.close()
+        self._file = file
+
     def close(self) -> None:
         """Write the last lines."""
         self.flush()

@@ -10,6 +10,7 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
+        #: Takes up anew what was read at the start. SIGHUP asks for it, and ends no server.
+        self.reload: Callable[[], None] = lambda: None
 
     def ask(self, number: int) -> None:
         """Stop politely; when that was asked before, at once. What was acknowledged is durable."""
@@ -36,10 +39,14 @@ class Stop:
         self.asked.set()
 
     def listen_to_signals(self) -> None:
-        """Take SIGINT and SIGTERM as the wish."""
+        """Take SIGINT and SIGTERM as the wish, and SIGHUP as the one to read everything again."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.ask, number)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
+
+    def _reload(self) -> None:
+        self.reload()
 
 
 class Certificate:
@@ -51,15 +58,17 @@ class Certificate:
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
 
-    def read(self) -> None:
-        """Show what is in the files from now on.
+    def read(self, *, always: bool = False) -> None:
+        """Show what is in the files from now on; files that look the same are left unless `always`.
 
         Raises:
             SettingsError: They cannot be used; what was shown before still is.
         """
         try:
             changed_at = (self._cert.stat().st_mtime, self._key.stat().st_mtime)
-            if changed_at != self._read_at:
+            if always or changed_at != self._read_at:
+                # Tried on another: a certificate whose key does not fit would be taken by half.
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self._cert, self._key)
                 self.context.load_cert_chain(self._cert, self._key)
                 self._read_at = changed_at
         except (OSError, ssl.SSLError) as error:
@@ -144,5 +153,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    # Whoever listened may be gone: a terminal that was closed, a pipe that nobody reads.
+    with suppress(OSError, ValueError):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

@@ -12,6 +12,7 @@ from msgspec import Struct
 from interlock.api.security import Security, is_loopback, read_tokens
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.resources.errors import InterlockError
+from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 
 DEFAULT_LISTEN = "127.0.0.1:8470"
 DEFAULT_DATA = Path(".interlock")
@@ -55,6 +56,8 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     accept_loss: bool = False
     #: Apply the examples when the store is empty.
     examples: bool = False
+    #: A keeper that has not answered for so long counts as hanging.
+    keeper_patience_s: float = KEEPER_PATIENCE_S
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
@@ -67,6 +70,8 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
         wanted["listen"] = listen
     for name in ("any_local_user", "accept_loss", "examples"):
         wanted[name] = bool(getattr(given, name, False))
+    if patience := getattr(given, "keeper_patience", None):
+        wanted["keeper_patience_s"] = patience
     return EmbeddedSettings(**wanted)
 
 

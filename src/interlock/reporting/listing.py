@@ -6,19 +6,24 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-import msgspec
 from msgspec import Struct
 
 from interlock.control.cache import Cache
+from interlock.reporting.parameters import (
+    LARGEST_PAGE,
+    LISTING,
+    PAGE,
+    check_known,
+    moment_in,
+    number_in,
+)
 from interlock.reporting.roster import Entry, Roster, entry_of
-from interlock.reporting.summaries import summary_of
+from interlock.reporting.summaries import JobSummary, summary_of
 from interlock.resources.errors import BadRequestError
 from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase
 from interlock.store.contract import Selection
 from interlock.store.selectors import Matcher, matcher_for
 
-#: Jobs in a page when nothing is said, and at most.
-_PAGE, _LARGEST_PAGE = 100, 1000
 #: How many Jobs one page may pass over; a page may be short, its cursor goes on from there.
 _WALKED = 20_000
 
@@ -34,7 +39,7 @@ class Listing(Struct, frozen=True, kw_only=True):
     created_after: datetime | None = None
     created_before: datetime | None = None
     newest: bool = True
-    limit: int = _PAGE
+    limit: int = PAGE
     after: Entry | None = None
 
 
@@ -44,28 +49,31 @@ def read_listing(query: Mapping[str, str]) -> Listing:
     Raises:
         BadRequestError: One that is not known, or cannot be read.
     """
-    known = {
-        "namespace", "state", "id", "creator", "label",
-        "createdAfter", "createdBefore", "sort", "limit", "cursor",
-    }  # fmt: skip
-    unknown = sorted(set(query) - known)
-    if unknown:
-        names = ", ".join(sorted(known))
-        raise BadRequestError(f"{unknown[0]}: unknown parameter; known are {names}")
+    check_known(query, LISTING)
     return Listing(
         states=_states(query.get("state", "")),
         ids=frozenset(filter(None, query.get("id", "").split(","))),
         creator=query.get("creator", ""),
         matches=_matcher(query),
-        created_after=_moment(query, "createdAfter"),
-        created_before=_moment(query, "createdBefore"),
+        created_after=moment_in(query, "createdAfter"),
+        created_before=moment_in(query, "createdBefore"),
         newest=_is_newest_first(query.get("sort", "-created")),
-        limit=_limit(query.get("limit", str(_PAGE))),
+        limit=number_in(query, "limit", 1, LARGEST_PAGE) or PAGE,
         after=_read_cursor(query["cursor"]) if query.get("cursor") else None,
     )
 
 
-def page(listing: Listing, roster: Roster, jobs: Cache[Job]) -> dict[str, object]:
+class JobPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A page of Jobs in short."""
+
+    items: tuple[JobSummary, ...]
+    #: A stream since this version misses nothing that the page does not show.
+    version: str
+    #: The cursor of the next page; none on the last.
+    next: str = ""
+
+
+def page(listing: Listing, roster: Roster, jobs: Cache[Job]) -> JobPage:
     """A page of summaries, and the cursor of the next."""
     found: list[Job] = []
     last: Job | None = None
@@ -77,14 +85,12 @@ def page(listing: Listing, roster: Roster, jobs: Cache[Job]) -> dict[str, object
         last = job
         if _matches(job, listing):
             found.append(job)
-    body: dict[str, object] = {
-        "items": [summary_of(job) for job in found],
-        # A stream since this version misses nothing that the page does not show.
-        "version": str(jobs.version),
-    }
-    if more and last is not None:
-        body["next"] = _write_cursor(entry_of(last))
-    return body
+    goes_on = more and last is not None
+    return JobPage(
+        items=tuple(summary_of(job) for job in found),
+        version=str(jobs.version),
+        next=_write_cursor(entry_of(last)) if goes_on and last is not None else "",
+    )
 
 
 def _walk(listing: Listing, roster: Roster, jobs: Cache[Job]) -> Iterator[Job]:
@@ -123,25 +129,10 @@ def _states(text: str) -> tuple[str, ...]:
     return tuple(known[state.lower()] for state in given)
 
 
-def _moment(query: Mapping[str, str], name: str) -> datetime | None:
-    if not query.get(name):
-        return None
-    try:
-        return msgspec.convert(query[name], datetime, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadRequestError(f"{name}: expected a moment such as 2026-01-05T12:00:00Z") from error
-
-
 def _is_newest_first(text: str) -> bool:
     if text not in ("created", "-created"):
         raise BadRequestError(f"sort: expected created or -created, got {text!r}")
     return text == "-created"
-
-
-def _limit(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:9]) <= _LARGEST_PAGE:
-        raise BadRequestError(f"limit: expected 1 to {_LARGEST_PAGE}, got {text[:40]!r}")
-    return int(text)
 
 
 def _write_cursor(entry: Entry) -> str:

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from typing import Protocol
 
-import msgspec
 from msgspec import Struct
 
 from interlock.api.answers import RefusedError, bad_request
-from interlock.api.requests import Request, Send
+from interlock.api.requests import FLAGS, Request, Send
+from interlock.reporting.parameters import LOG, check_known, moment_in, number_in
 from interlock.reporting.words import plural
 from interlock.resources.job import Job
 
@@ -57,16 +57,16 @@ def read_query(query: Mapping[str, str]) -> LogQuery:
     Raises:
         RefusedError: One that is not known, or cannot be read.
     """
-    unknown = sorted(set(query) - {"task", "attempt", "follow", "since", "tail"})
-    if unknown:
-        known = "task, attempt, follow, since, tail"
-        raise bad_request(f"{unknown[0]}: unknown parameter; known are {known}")
+    check_known(query, LOG)
+    follow = query.get("follow", "false")
+    if follow not in FLAGS:
+        raise bad_request(f"follow: expected true or false, got {follow[:40]!r}")
     return LogQuery(
-        task=_number(query, "task") or 0,
-        attempt=_number(query, "attempt"),
-        follow=query.get("follow", "") in ("1", "true"),
-        since=_moment(query),
-        tail=_number(query, "tail"),
+        task=number_in(query, "task") or 0,
+        attempt=number_in(query, "attempt"),
+        follow=FLAGS[follow],
+        since=moment_in(query, "since"),
+        tail=number_in(query, "tail"),
     )
 
 
@@ -129,24 +129,3 @@ def _no_log(job: Job, task: int) -> str:
 
 def _attempts(newest: int | None) -> str:
     return plural(0 if newest is None else newest + 1, "attempt")
-
-
-def _number(query: Mapping[str, str], name: str) -> int | None:
-    text = query.get(name, "")
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise bad_request(f"{name}: expected a whole number, got {text[:40]!r}")
-    return int(text)
-
-
-def _moment(query: Mapping[str, str]) -> datetime | None:
-    if not query.get("since"):
-        return None
-    try:
-        moment = msgspec.convert(query["since"], datetime)
-    except msgspec.ValidationError as error:
-        raise bad_request("since: expected a moment such as 2026-01-05T12:00:00Z") from error
-    if moment.tzinfo is None:
-        raise bad_request("since: the moment needs a zone, such as the Z of 2026-01-05T12:00:00Z")
-    return moment

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
 from interlock.api.requests import SOCKET, Request, Send
@@ -18,26 +22,56 @@ from interlock.api.routing import (
 )
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock
-from interlock.reporting.lines import LineReader
-from interlock.reporting.listing import page, read_listing
+from interlock.reporting.lines import LineReader, LockAnswer
+from interlock.reporting.listing import JobPage, page, read_listing
 from interlock.reporting.logs import Logs, serve_log
+from interlock.reporting.parameters import (
+    HISTORY,
+    LARGEST_PAGE,
+    LISTING,
+    LOCKS,
+    LOG,
+    PAGE,
+    STREAM,
+    number_in,
+)
 from interlock.reporting.roster import Roster
 from interlock.reporting.schedule_reader import ScheduleReader
+from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.reporting.streams import Streams
-from interlock.reporting.summaries import summary_of
-from interlock.reporting.why import explain
+from interlock.reporting.summaries import JobSummary, summary_of
+from interlock.reporting.why import Why, explain, stalls
 from interlock.resources.codec import to_builtins
 from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job
-from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, LOCKS
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS
+from interlock.resources.kinds import LOCKS as LOCK_KIND
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
-from interlock.store.contract import Journal, Store
+from interlock.store.contract import Journal, JournalEntry, Store
 
 #: Writes a copy of the store, part by part, while it is in use.
 Backup = Callable[[], AsyncIterator[bytes]]
 
-_LARGEST_PAGE = 1000
+
+class LockList(Struct, frozen=True):
+    """Every lock that is held or waited for."""
+
+    items: tuple[LockAnswer, ...]
+
+
+class Numbered(JournalEntry, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A decision, and its number."""
+
+    number: int
+
+
+class HistoryPage(Struct, frozen=True, omit_defaults=True):
+    """Decisions, newest first."""
+
+    items: tuple[Numbered, ...]
+    #: What to give as `before` for the next page; none on the last.
+    next: int = 0
 
 
 class Reporting:
@@ -55,7 +89,9 @@ class Reporting:
         clock: Clock,
         schedules: ScheduleReader,
         backup: Backup | None = None,
+        stalled: Callable[[], str] = str,
     ) -> None:
+        self._stalled = stalled
         self._jobs = jobs
         self._roster = roster
         self._lines = LineReader(jobs, locks)
@@ -73,23 +109,56 @@ class Reporting:
         about = on_jobs("get", namespace=there, name=named)
         stream = on_jobs("watch", namespace=asked)
         return (
-            _get("/jobs", on_jobs("list", namespace=asked), self._list_jobs, "Jobs in short"),
-            _get("/jobs/stream", stream, self._streams.serve_events, "changes as they happen"),
+            _get(
+                "/jobs",
+                on_jobs("list", namespace=asked),
+                self._list_jobs,
+                "Jobs in short",
+                query=LISTING,
+                shows=JobPage,
+            ),
+            _get(
+                "/jobs/stream",
+                stream,
+                self._streams.serve_events,
+                "changes as they happen",
+                lasts=True,
+                query=STREAM,
+                media="text/event-stream",
+                refusals=(410, 429),
+            ),
             Route(
                 method=SOCKET,
                 path="/jobs/stream",
                 right=stream,
                 serve=self._streams.serve_socket,
                 gives="changes as they happen",
+                lasts=True,
             ),
             _get(
                 "/jobs/{uid}",
                 OnResource(verb="get", resource=JOBS.plural, uid="uid"),
                 self._by_uid,
                 "one Job in short",
+                shows=JobSummary,
+                refusals=(404,),
             ),
-            _get("/jobs/{namespace}/{name}", about, self._by_name, "one Job in short"),
-            _get("/jobs/{namespace}/{name}/why", about, self._explain, "why it is as it is"),
+            _get(
+                "/jobs/{namespace}/{name}",
+                about,
+                self._by_name,
+                "one Job in short",
+                shows=JobSummary,
+                refusals=(404,),
+            ),
+            _get(
+                "/jobs/{namespace}/{name}/why",
+                about,
+                self._explain,
+                "why it is as it is",
+                shows=Why,
+                refusals=(404,),
+            ),
             _get(
                 "/jobs/{namespace}/{name}/log",
                 OnResource(
@@ -97,6 +166,10 @@ class Reporting:
                 ),
                 self._serve_log,
                 "what a task printed",
+                lasts=True,
+                query=LOG,
+                media="text/plain",
+                refusals=(404,),
             ),
             *(
                 _get(
@@ -104,6 +177,8 @@ class Reporting:
                     OnResource(verb="get", resource=kind.plural, namespace=there, name=named),
                     explain_schedule,
                     "why it is as it is",
+                    shows=ScheduleWhy,
+                    refusals=(404,),
                 )
                 for kind, explain_schedule in (
                     (JOB_CONFIGS, self._explain_config),
@@ -112,11 +187,20 @@ class Reporting:
             ),
             _get(
                 "/locks",
-                OnResource(verb="list", resource=LOCKS.plural, namespace=asked),
+                OnResource(verb="list", resource=LOCK_KIND.plural, namespace=asked),
                 self._list_locks,
                 "holders, waiters and tokens of each lock",
+                query=LOCKS,
+                shows=LockList,
             ),
-            _get("/history", on_jobs("list", Said()), self._read_history, "what was decided"),
+            _get(
+                "/history",
+                on_jobs("list", Said()),
+                self._read_history,
+                "what was decided",
+                query=HISTORY,
+                shows=HistoryPage,
+            ),
             _get(
                 "/history",
                 OnResource(
@@ -135,6 +219,8 @@ class Reporting:
                 right=ForKnown(),
                 serve=self._serve_backup,
                 gives="the whole store, as a SQLite file",
+                media="application/vnd.sqlite3",
+                refusals=(404,),
             ),
         )
 
@@ -153,7 +239,7 @@ class Reporting:
         return json_answer(summary_of(self._job(request)))
 
     async def _explain(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
-        view = self._lines.why_view(self._job(request))
+        view = replace(self._lines.why_view(self._job(request)), stalled=self._stalled())
         return json_answer(explain(view, self._clock.now()))
 
     async def _serve_log(self, request: Request, send: Send) -> None:
@@ -161,18 +247,23 @@ class Reporting:
 
     async def _explain_config(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         why = self._schedules.why_config(*_place(request), self._clock.now())
-        return json_answer(why)
+        return json_answer(self._unless_stalled(why))
 
     async def _explain_controlled(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         why = self._schedules.why_controlled(*_place(request), self._clock.now())
-        return json_answer(why)
+        return json_answer(self._unless_stalled(why))
+
+    def _unless_stalled(self, why: ScheduleWhy) -> ScheduleWhy:
+        return replace(why, waits=(*stalls(self._stalled()), *why.waits))
 
     async def _list_locks(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         return json_answer({"items": list(self._lines.locks(request.query.get("namespace", "")))})
 
     async def _read_history(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         query = request.query
-        limit = min(request.number("limit") or 100, _LARGEST_PAGE)
+        limit = number_in(query, "limit", 1, LARGEST_PAGE) or PAGE
+        if query.get("kind", "Job") not in KINDS:
+            raise bad_request(f"kind: expected one of {', '.join(KINDS)}")
         key = None
         if query.get("name"):
             kind = query.get("kind", "Job")
@@ -206,8 +297,14 @@ class Reporting:
         return job
 
 
-def _get(path: str, right: Right, serve: Serve, gives: str, *, when: When | None = None) -> Route:
-    return Route(method="GET", path=path, right=right, serve=serve, gives=gives, when=when)
+def _get(
+    path: str,
+    right: Right,
+    serve: Serve,
+    gives: str,
+    **more: Any,
+) -> Route:
+    return Route(method="GET", path=path, right=right, serve=serve, gives=gives, **more)
 
 
 def _place(request: Request) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from interlock.api.answers import RefusedError, bad_request, refusal_of
 from interlock.api.requests import Receive, Request, Send
 from interlock.control.clock import Clock
+from interlock.reporting.parameters import STREAM, check_known
 from interlock.reporting.summaries import Encoded
 from interlock.resources.errors import ExpiredError, InterlockError
 from interlock.resources.job import Job
@@ -48,7 +49,7 @@ class Streams:
             async with self._store.watch("Job", selection, since=since) as batches:
                 begun = True
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-                await _send_part(send, f"id: {since}\nevent: sync\ndata: {{}}\n\n".encode())
+                await _send_part(send, self._as_sse(_sync(since)))
                 parts = self._parts(batches, self._as_sse)
                 await self._pump(parts, lambda part: _send_part(send, part), request.gone())
         except ExpiredError:
@@ -65,15 +66,20 @@ class Streams:
         since, selection = await self._start(request.query, None)
         receive = request.receive
         await receive()
-        await send({"type": "websocket.accept"})
         self._open += 1
-        code = 1001
+        code, begun = 1001, False
         try:
             async with self._store.watch("Job", selection, since=since) as batches:
+                begun = True
+                await send({"type": "websocket.accept"})
+                await _send_text(send, self._as_line(_sync(since)))
                 parts = self._parts(batches, self._as_line)
                 await self._pump(parts, lambda part: _send_text(send, part), _closed(receive))
         except ExpiredError:
+            if not begun:
+                raise
             code = 1013
+            await _send_text(send, b'{"type":"expired"}\n')
         finally:
             self._open -= 1
         with suppress(Exception):  # The client may be gone already.
@@ -85,11 +91,7 @@ class Streams:
         """From which version, and of which Jobs."""
         if self._open >= self._most:
             raise RefusedError(429, f"{self._most} streams are open already")
-        unknown = sorted(set(query) - {"since", "namespace", "label", "state"})
-        if unknown:
-            raise bad_request(
-                f"{unknown[0]}: unknown parameter; known: since, namespace, label, state"
-            )
+        check_known(query, STREAM)
         fields = f"status.phase={query['state']}" if query.get("state") else ""
         selection = Selection(
             namespace=query.get("namespace") or None,
@@ -157,6 +159,11 @@ class Streams:
         body = self._encoded(event.resource)
         kind = event.type.value.lower().encode()
         return b'{"version":"%d","type":"%s","job":%s}\n' % (event.version, kind, body)
+
+
+def _sync(version: int) -> Event:
+    """That everything up to a version was seen: how every stream begins."""
+    return Event(EventType.BOOKMARK, None, version)
 
 
 async def _send_part(send: Send, part: bytes) -> None:

@@ -73,6 +73,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
 
     job: Job
     lines: dict[str, LineView] = {}
+    #: Why the server starts nothing at all now; empty when it does.
+    stalled: str = ""
 
 
 def explain(view: WhyView, now: datetime) -> Why:
@@ -86,7 +88,7 @@ def explain(view: WhyView, now: datetime) -> Why:
         phase=job.status.phase.value,
         summary=_summary(job, waits, now, is_let_in=not claims),
         waits=waits,
-        details=(*_details(job, now), *claims),
+        details=(*_stalled_details(view), *_details(job, now), *claims),
         locks={grant.key: grant.token for grant in _grants(view) if _is_proven(view, grant)},
     )
 
@@ -169,8 +171,21 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
         told = [_held_back(job, wait, now) for wait in recorded]
         for request in job.spec.locks:
             told.extend(_lock_waits(view, request, now))
-        return tuple(told) or (_not_looked_at(),)
-    return (*_launch_waits(job, now), *_retry_waits(job, now))
+        return (*stalls(view.stalled), *told) or (_not_looked_at(),)
+    stalled = view.stalled if job.status.phase in _TO_START else ""
+    return (*stalls(stalled), *_launch_waits(job, now), *_retry_waits(job, now))
+
+
+#: Phases in which a task is still to be started.
+_TO_START = frozenset(
+    {JobPhase.STARTING, JobPhase.PENDING, JobPhase.RETRYING, JobPhase.RETRY_BACKOFF}
+)
+
+
+def stalls(stalled: str) -> Iterable[Waiting]:
+    """That the server starts nothing, whoever waits."""
+    if stalled:
+        yield Waiting(reason="ServerNotReady", message=f"nothing is started: {stalled}")
 
 
 def _not_looked_at() -> Waiting:
@@ -321,6 +336,13 @@ def _attempt_name(job: Job, task: TaskStatus | EndedTask) -> str:
     """The name of an attempt; where there may be others, which it is. People count from 1."""
     limit = job.spec.retries.limit
     return f"{task.name} (attempt {task.attempt + 1} of {limit + 1})" if limit else task.name
+
+
+def _stalled_details(view: WhyView) -> Iterable[tuple[str, str]]:
+    """That what runs is not seen to end, nor stopped, as long as the server cannot."""
+    phase = view.job.status.phase
+    if view.stalled and phase not in _TO_START | {JobPhase.QUEUED} and not has_ended(view.job):
+        yield "trouble", f"its tasks are neither watched nor stopped: {view.stalled}"
 
 
 def _trouble_words(trouble: Trouble, now: datetime) -> str:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,10 +23,13 @@ import msgspec
 from interlock.control.runtime import Listener, TaskStop
 from interlock.resources.errors import FencedError, UnavailableError
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
+from interlock.runtimes.health import Health
+from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.connections import short_path
 from interlock.runtimes.keeper.wire import (
     BATCH,
     KEEPER_LOG_NAME,
+    LOCK_NAME,
     PROTOCOL,
     SOCKET_NAME,
     Forget,
@@ -45,6 +49,13 @@ INHERITED = ("PATH", "HOME", "LANG", "TZ", "USER")
 #: How long to try to reach or start a keeper before a call fails.
 _PATIENCE_S = 30.0
 _MAX_PAUSE_S = 1.0
+_NO_ANSWER = "the keeper that has the lock does not answer"
+#: What a hanging keeper waits for, by the letter that the kernel has for its state.
+_STATES = {
+    "T": "somebody stopped it; let it go on with: kill -CONT {pid}",
+    "t": "a debugger stopped it",
+    "D": "it waits for the disk",
+}
 #: Orders with more text than this in them go in frames of their own.
 _BIG_ORDER = 64 << 10
 _START = (
@@ -59,9 +70,11 @@ class ProcessRuntime:
 
     groups_orders = True
 
-    def __init__(self, data_dir: Path, hello: Hello) -> None:
+    def __init__(self, data_dir: Path, hello: Hello, health: Health | None = None) -> None:
         self._data_dir = data_dir
         self._hello = hello
+        self._health = health or Health()
+        self._watching: asyncio.Task[None] | None = None
         self._link: Link | None = None
         self._connecting = asyncio.Lock()
         self._listeners: list[Listener] = []
@@ -80,12 +93,13 @@ class ProcessRuntime:
         working_dir: Path | None = None,
         env: Mapping[str, str] | None = None,
         umask: int | None = None,
+        health: Health | None = None,
     ) -> ProcessRuntime:
         """Reach the keeper of a data directory, and start one if there is none.
 
         Tasks start in `working_dir` unless they name another, with the variables of `env` and with
         `umask`; by default those are the server's directory, the INHERITED part of its environment
-        and its own mask.
+        and its own mask. What is wrong with the keeper is told to `health`.
 
         Raises:
             FencedError: A server with a higher term has taken over.
@@ -102,8 +116,9 @@ class ProcessRuntime:
             env=dict(env),
             umask=own_umask() if umask is None else umask,
         )
-        runtime = cls(data_dir.resolve(), hello)
+        runtime = cls(data_dir.resolve(), hello, health)
         await runtime._connected()
+        runtime._watching = asyncio.get_running_loop().create_task(runtime._watch_over())
         return runtime
 
     async def launch(self, orders: Sequence[TaskOrder]) -> None:
@@ -141,18 +156,29 @@ class ProcessRuntime:
     async def close(self) -> None:
         """Leave the keeper to its tasks; one without tasks goes at once."""
         self._closed = True
-        if self._reconnecting is not None:
-            self._reconnecting.cancel()
-            await asyncio.gather(self._reconnecting, return_exceptions=True)
+        going_on = [task for task in (self._reconnecting, self._watching) if task is not None]
+        for task in going_on:
+            task.cancel()
+        await asyncio.gather(*going_on, return_exceptions=True)
         link, self._link = self._link, None
         if link is not None:
-            with contextlib.suppress(UnavailableError, FencedError):
-                await link.ask(Leave)
+            with contextlib.suppress(UnavailableError, FencedError, TimeoutError):
+                # A keeper that hangs must not keep the server from ending.
+                async with asyncio.timeout(self._health.patience_s):
+                    await link.ask(Leave)
             await link.close()
+
+    def reopen_log(self) -> None:
+        """Have the keeper open its log again; one that is out of reach does when it starts."""
+        if self._link is not None and not self._link.is_lost and self.keeper_pid:
+            with contextlib.suppress(OSError):
+                os.kill(self.keeper_pid, signal.SIGHUP)
 
     def abandon(self) -> None:
         """Hang up without a word, as a server that is killed does."""
         self._closed = True
+        if self._watching is not None:
+            self._watching.cancel()
         if self._link is not None:
             self._link.abort()
 
@@ -189,15 +215,21 @@ class ProcessRuntime:
 
     async def _reach(self) -> Link:
         loop = asyncio.get_running_loop()
-        give_up = loop.time() + _PATIENCE_S
+        began = loop.time()
+        give_up = began + _PATIENCE_S
         pause = 0.01
         while True:
             try:
-                return await self._greet()
+                link = await self._greet()
+                self._health.well()
+                return link
             except UnavailableError as error:
                 problem = str(error)
             except OSError:
                 problem = await asyncio.to_thread(start_keeper, self._data_dir)
+            # One that was just started has had no time to answer.
+            if problem != _NO_ANSWER or loop.time() > began + self._health.patience_s:
+                self._health.tell(problem)
             if loop.time() > give_up:
                 raise UnavailableError(f"no keeper for {self._data_dir}: {problem}")
             await asyncio.sleep(pause)
@@ -210,16 +242,44 @@ class ProcessRuntime:
                 lambda: Link(self._hear, self._lost), f"{place}/{SOCKET_NAME}"
             )
         try:
-            done = await link.ask(lambda seq: msgspec.structs.replace(self._hello, seq=seq))
-            self.keeper_pid = done.pid
-            if self._listeners:
-                self._hear(await link.tell())
+            with self._health.expecting(self._hanging):
+                done = await link.ask(lambda seq: msgspec.structs.replace(self._hello, seq=seq))
+                self.keeper_pid = done.pid
+                if self._listeners:
+                    self._hear(await link.tell())
         except BaseException as error:
             if isinstance(error, FencedError):
                 self._fenced = str(error)
             await link.close()
             raise
         return link
+
+    async def _watch_over(self) -> None:
+        """Ask now and then whether the keeper is well: one that hangs says nothing by itself."""
+        nothing = _forget(())
+        while not self._closed:
+            await asyncio.sleep(self._health.patience_s / 2)
+            link = self._link
+            if link is None or link.is_lost:
+                continue  # It is being connected anew, and that tells what is wrong.
+            try:
+                with self._health.expecting(self._hanging):
+                    await link.ask(nothing)
+                self._health.well()
+            except FencedError:
+                return
+            except UnavailableError as error:
+                if not link.is_lost:
+                    self._health.tell(str(error))
+
+    def _hanging(self) -> str:
+        """That the keeper does not answer, and what it waits for."""
+        pid = _keeper_of(self._data_dir)
+        stat = kernel.stat_of(pid) if pid else None
+        why = _STATES.get(stat.state, "") if stat else ""
+        told = f"has not answered for more than {self._health.patience_s:g} s"
+        who = f"the keeper (process {pid})" if pid else "the keeper"
+        return f"{who} {told}" + (f": {why.format(pid=pid)}" if why else "")
 
     def _hear(self, reports: Reports) -> None:
         if reports:
@@ -262,9 +322,19 @@ def start_keeper(data_dir: Path) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"the keeper could not be started: {error}"
     if done.returncode == 0:
-        return "the keeper that has the lock does not answer"
+        return _NO_ANSWER
     said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return said[-1] if said else f"the keeper ended; see {data_dir / KEEPER_LOG_NAME}"
+    if not said:
+        return f"the keeper ended; see {data_dir / KEEPER_LOG_NAME}"
+    # A traceback comes after its own words, or instead of them.
+    told = next((line for line in said if line.startswith("the keeper")), "")
+    return told or f"the keeper cannot start: {said[-1]}"
+
+
+def _keeper_of(data_dir: Path) -> int:
+    """The process that has the keeper's lock, as it wrote there; 0 when that is not known."""
+    said = kernel.read_file(str(data_dir / LOCK_NAME)).strip()
+    return int(said) if said.isdigit() else 0
 
 
 def own_umask() -> int:

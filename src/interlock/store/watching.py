@@ -189,7 +189,7 @@ class Hub:
         return self._forget(spare) if spare > 0 else ()
 
     def join(self, kind: str, matcher: Matcher | None, since: int) -> Watcher:
-        """A watcher that gets everything after `since`.
+        """A watcher that gets everything after `since`; a bookmark ends what it missed.
 
         Raises:
             ExpiredError: `since` is no longer remembered, or not of this store.
@@ -201,6 +201,9 @@ class Hub:
         missed = [change for change in self._changes[start:] if change.key.kind == kind]
         if missed:
             watcher.offer_changes(missed)
+        if since < self.version:
+            # Who comes back is told when everything was told that it missed.
+            watcher.offer((Event(EventType.BOOKMARK, None, self.version),))
         self._watchers.setdefault(kind, {})[watcher] = None
         self._bookmark_at = min(self._bookmark_at, since + BOOKMARK_EVERY)
         return watcher

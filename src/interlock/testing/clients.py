@@ -31,7 +31,8 @@ class Client:
             connection.request(method, path, data, {"content-type": media})
             answer = connection.getresponse()
             text = answer.read()
-            return answer.status, json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
+            is_json = answer.getheader("content-type", "").startswith("application/json")
+            return answer.status, json.loads(text) if is_json and text else text.decode()
         finally:
             connection.close()
 

@@ -47,7 +47,7 @@ class Server:
     @property
     def output(self) -> str:
         """What the server has printed so far, as far as it was read."""
-        return self._read.decode()
+        return self._read.decode(errors="ignore")
 
     def start(self) -> Server:
         """Start the server and wait until it serves."""
@@ -70,7 +70,11 @@ class Server:
 
     def wait_until_ready(self) -> Server:
         """Wait until a server that was launched serves."""
-        while b"ready in" not in self._read:
+        return self.wait_until_said("ready in")
+
+    def wait_until_said(self, words: str) -> Server:
+        """Wait until a server that was launched has said where it is, and these words."""
+        while words not in self.output:
             if not self._read_some():
                 self.wait()
                 raise AssertionError(f"the server did not start:\n{self.output}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.api.requests import Request
-from interlock.api.security import Security, UserNames
+from interlock.api.security import Security, Token, UserNames
 from interlock.api.socket_diag import UNASKED, Caller, Found, SocketTable, caller_of
 from interlock.private_files import user_name
 from interlock.testing.asking import JOBS, Asker, asking, in_time, scope_of
@@ -51,7 +51,9 @@ def test_a_socket_is_its_users_while_a_process_has_it(found: Found | None, uid: 
         pytest.param(Security(users=frozenset({5})), Caller(6), 403, id="not of these"),
         pytest.param(Security(any_local_user=True), STRANGER, 200, id="any user"),
         pytest.param(Security(any_local_user=True), UNASKED, 200, id="anybody"),
-        pytest.param(Security(tokens=(b"x" * 16,)), Caller(0), 401, id="a token is needed of all"),
+        pytest.param(
+            Security(tokens=(Token(b"x" * 16),)), Caller(0), 401, id="a token is needed of all"
+        ),
     ],
 )
 def test_who_gets_in_without_a_token(security: Security, caller: Caller, status: int) -> None:
@@ -76,8 +78,13 @@ def test_health_is_told_to_everybody() -> None:
         pytest.param(Security(), Caller(ME), user_name(ME), id="by the kernel's word"),
         pytest.param(Security(any_local_user=True), STRANGER, "uid:12345678", id="without a name"),
         pytest.param(Security(any_local_user=True), UNASKED, "", id="unknown"),
-        pytest.param(Security(tokens=(b"x" * 16,)), UNASKED, "", id="a token has no name"),
-        pytest.param(Security(tokens=(b"x" * 16,)), Caller(ME), user_name(ME), id="token and user"),
+        pytest.param(Security(tokens=(Token(b"x" * 16),)), UNASKED, "", id="a token has no name"),
+        pytest.param(
+            Security(tokens=(Token(b"x" * 16),)), Caller(ME), user_name(ME), id="token and user"
+        ),
+        pytest.param(
+            Security(tokens=(Token(b"x" * 16, "bob"),)), Caller(ME), "bob", id="a token with a name"
+        ),
     ],
 )
 def test_who_it_was(security: Security, caller: Caller, person: str) -> None:

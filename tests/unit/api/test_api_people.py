@@ -60,6 +60,11 @@ class Desk:
         change = {"metadata": {"annotations": annotations}, "spec": spec}
         return self.ask("PATCH", f"{JOBS}/hello", change)
 
+    def deletions(self) -> list[tuple[str, str]]:
+        """Who deleted what, as the journal has it, newest first."""
+        entries = [entry for _, entry in run_now(self.journal.read())]
+        return [(f"{entry.kind} {entry.name}", entry.reason) for entry in entries]
+
     def lose(self) -> None:
         """Have the Job become Unknown."""
         store = self.asker.store
@@ -150,6 +155,27 @@ def test_a_release_is_taken_for_what_is_unknown_now_and_in_the_name_of_whoever_g
         "released-attempts": "0-0",
         "released-by": "alice",
     }
+
+
+def test_whoever_deletes_leaves_a_name(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
+    desk.ask("POST", CONTROLLED, ENGINE)
+    desk.guard.person = "carol"
+    with caplog.at_level("INFO", logger="interlock.loop"):
+        desk.ask("DELETE", f"{JOBS}/hello?dryRun=All")
+        desk.ask("DELETE", f"{JOBS}/nobody")
+        assert desk.deletions() == []
+        desk.ask("DELETE", f"{JOBS}/hello")
+        desk.guard.person = ""
+        desk.ask("DELETE", CONTROLLED)
+
+    assert desk.deletions() == [
+        (
+            "ControlledJob engine",
+            "deleted by somebody whom the server does not know (created by alice)",
+        ),
+        ("Job hello", "deleted by carol (created by alice)"),
+    ]
+    assert any("deleted by carol" in message for message in caplog.messages)
 
 
 def test_marks_that_nobody_knows_are_refused(desk: Desk) -> None:

@@ -11,7 +11,7 @@ import pytest
 from interlock.api.answers import Answer
 from interlock.api.requests import Request, Send
 from interlock.api.routing import OnPath, Route
-from interlock.api.security import Security, TokenFileError, is_loopback, read_tokens
+from interlock.api.security import Security, Token, TokenFileError, is_loopback, read_tokens
 from interlock.testing.asking import JOB, JOBS, Asker, asking, in_time, scope_of
 
 TOKEN = "correct-horse-battery"
@@ -51,9 +51,9 @@ def test_on_loopback_only_its_own_names_are_answered(host: str, status: int) -> 
         ("", 403),
     ],
 )
-@pytest.mark.parametrize("tokens", [(), (TOKEN.encode(),)])
+@pytest.mark.parametrize("tokens", [(), (Token(TOKEN.encode()),)])
 def test_pages_of_other_sites_are_refused(
-    origin: str, status: int, tokens: tuple[bytes, ...]
+    origin: str, status: int, tokens: tuple[Token, ...]
 ) -> None:
     ask = asking(Asker(security=Security(loopback=True, tokens=tokens)))
     headers = {"origin": origin, "authorization": f"Bearer {TOKEN}"}
@@ -111,7 +111,7 @@ def test_a_request_names_one_host() -> None:
     ],
 )
 def test_elsewhere_a_token_lets_in(authorization: str, status: int) -> None:
-    tokens = (TOKEN.encode(), b"another-token-123")
+    tokens = (Token(TOKEN.encode()), Token(b"another-token-123", "bob"))
     ask = asking(Asker(security=Security(loopback=False, tokens=tokens)))
     headers = {"host": "jobs.example", "authorization": authorization}
     answer = ask("GET", JOBS, headers=headers)
@@ -122,7 +122,7 @@ def test_elsewhere_a_token_lets_in(authorization: str, status: int) -> None:
 
 
 def test_health_needs_no_token_and_metrics_do() -> None:
-    ask = asking(Asker(security=Security(loopback=False, tokens=(TOKEN.encode(),))))
+    ask = asking(Asker(security=Security(loopback=False, tokens=(Token(TOKEN.encode()),))))
     assert [ask("GET", path).status for path in ("/healthz", "/livez", "/readyz")] == [200] * 3
     assert ask("GET", "/metrics").status == 401
 
@@ -147,7 +147,7 @@ def test_routes_of_others_are_behind_the_same_door() -> None:
 
 
 def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture) -> None:
-    asker = Asker(security=Security(loopback=False, tokens=(TOKEN.encode(),)))
+    asker = Asker(security=Security(loopback=False, tokens=(Token(TOKEN.encode()),)))
 
     async def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("broken")
@@ -158,18 +158,23 @@ def test_tokens_are_never_logged_or_shown(caplog: pytest.LogCaptureFixture) -> N
         assert asking(asker)("GET", f"{JOBS}/x", headers=headers).status == 500
     assert caplog.records
     assert TOKEN not in caplog.text
-    assert TOKEN not in repr(Security(tokens=(TOKEN.encode(),)))
+    assert TOKEN not in repr(Security(tokens=(Token(TOKEN.encode()),)))
 
 
 def test_token_files(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.touch(mode=0o600)
-    file.write_text(f"# who may ask\n{TOKEN}\n\nsecond-token-of-many\n")
-    assert read_tokens(file) == (TOKEN.encode(), b"second-token-of-many")
-    for bad in ("", "# nothing\n", "short\n"):
+    file.write_text(f"# who may ask\n{TOKEN}\n\nann@example.org: second-token-of-many\n")
+    assert read_tokens(file) == (
+        Token(TOKEN.encode()),
+        Token(b"second-token-of-many", "ann@example.org"),
+    )
+    twice = f"ann:{TOKEN}\nbob:{TOKEN}\n"
+    for bad in ("", "# nothing\n", "short\n", "bob:short\n", f"a b:{TOKEN}\n", twice):
         file.write_text(bad)
-        with pytest.raises(TokenFileError):
+        with pytest.raises(TokenFileError) as refused:
             read_tokens(file)
+        assert TOKEN not in str(refused.value)
     with pytest.raises(TokenFileError):
         read_tokens(tmp_path / "missing")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 from interlock.modes.cli.errors import CommandError
 from interlock.modes.cli.target import Target, find_target
 from interlock.modes.cli.wire import Wire
+from interlock.private_files import user_name
 
 _FLAGS = ("server", "token_file", "ca_file", "context", "kubeconfig", "insecure_token")
 
@@ -49,6 +51,27 @@ def test_the_nearest_word_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find().url == "http://there:2"
     assert find().token == ""
     assert find(server="http://flag:3").url == "http://flag:3"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        pytest.param("ann:the-token-of-ann", "the-token-of-ann", id="the only one"),
+        pytest.param("# mine\nann:one\nME:two\nthree", "two", id="our own"),
+        pytest.param("ann:one\nthree\nfour", "three", id="one without a name"),
+    ],
+)
+def test_which_of_several_tokens_is_shown(lines: str, expected: str) -> None:
+    Path("token").write_text(lines.replace("ME", user_name(os.geteuid())))
+    Path("token").chmod(0o600)
+    assert find(server="http://127.0.0.1:1", token_file="token").token == expected
+
+
+def test_nobody_shows_the_token_of_another() -> None:
+    Path("token").write_text("ann:one\nbob:two\n")
+    Path("token").chmod(0o600)
+    with pytest.raises(CommandError, match=f"is that of {user_name(os.geteuid())}"):
+        find(server="http://127.0.0.1:1", token_file="token")
 
 
 def test_a_broken_server_file_is_none() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from interlock.api.security import Token
 from interlock.modes.settings import (
     EmbeddedSettings,
     Listen,
@@ -63,6 +64,6 @@ def test_who_may_ask(tmp_path: Path) -> None:
         security_of(EmbeddedSettings(listen="0.0.0.0:1"))
     opened = security_of(EmbeddedSettings(listen="0.0.0.0:1", token_file=token))
     assert not opened.loopback
-    assert opened.tokens == (b"0123456789abcdef",)
+    assert opened.tokens == (Token(b"0123456789abcdef"),)
     with pytest.raises(SettingsError):
         security_of(EmbeddedSettings(tls_key=token))

@@ -11,7 +11,6 @@ from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.reporting.listing import page, read_listing
 from interlock.reporting.roster import Roster
-from interlock.reporting.summaries import JobSummary
 from interlock.resources.errors import BadRequestError
 from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase, JobStatus
 from interlock.testing.builders import T0, a_job
@@ -34,11 +33,8 @@ class Told:
         self.roster.observe(Change(self.jobs.drop(job.key, job.version + 1), None))
 
     def page(self, **query: str) -> tuple[list[str], str]:
-        body = page(read_listing(query), self.roster, self.jobs)
-        items = body["items"]
-        assert isinstance(items, list)
-        names = [item.name for item in items if isinstance(item, JobSummary)]
-        return names, str(body.get("next", ""))
+        told = page(read_listing(query), self.roster, self.jobs)
+        return [item.name for item in told.items], told.next
 
 
 def made(index: int, *, phase: JobPhase = JobPhase.QUEUED, creator: str = "", **labels: str) -> Job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from random import Random
 from typing import Any
 
@@ -86,6 +87,64 @@ def test_a_version_that_is_too_old_is_refused_before_anything_is_sent() -> None:
         with pytest.raises(ExpiredError):
             await Streams(store, SystemClock()).serve_events(request, reader.send)
         assert reader.parts == []
+
+    in_time(scene())
+
+
+async def nothing(message: Any) -> None:
+    raise AssertionError(f"this was sent: {message}")
+
+
+def a_socket(since: str = "") -> Request:
+    scope = {**scope_of("GET", f"/jobs/stream{since}"), "type": "websocket"}
+    return Request(scope, connected())
+
+
+def connected() -> Any:
+    """What a client sends: that it is there, and nothing more."""
+    waiting = [{"type": "websocket.connect"}]
+
+    async def receive() -> Any:
+        return waiting.pop() if waiting else await never()
+
+    return receive
+
+
+def test_a_socket_that_is_too_slow_is_told_as_a_stream_is() -> None:
+    async def scene() -> list[Any]:
+        store = a_store()
+        sent: list[Any] = []
+        stuck, let_go = asyncio.Event(), asyncio.Event()
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+            if len(sent) == 2:
+                stuck.set()
+                await let_go.wait()
+
+        serving = asyncio.ensure_future(
+            Streams(store, SystemClock()).serve_socket(a_socket(), send)
+        )
+        await stuck.wait()
+        await create(store, 3 * BUFFERED)
+        let_go.set()
+        await serving
+        return sent
+
+    sent = in_time(scene())
+
+    assert [message["type"] for message in sent[:2]] == ["websocket.accept", "websocket.send"]
+    assert json.loads(sent[1]["text"])["type"] == "sync"
+    assert sent[-2]["text"] == '{"type":"expired"}\n'
+    assert sent[-1] == {"type": "websocket.close", "code": 1013}
+
+
+def test_a_socket_of_a_version_that_is_too_old_is_refused_before_it_is_open() -> None:
+    async def scene() -> None:
+        store = a_store()
+        await create(store, 3 * BUFFERED)
+        with pytest.raises(ExpiredError):
+            await Streams(store, SystemClock()).serve_socket(a_socket("?since=1"), nothing)
 
     in_time(scene())
 

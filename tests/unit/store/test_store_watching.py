@@ -72,7 +72,9 @@ def test_a_watch_resumes_from_what_is_remembered() -> None:
     hub = Hub()
     hub.publish([change(1), change(2), lock_change(3), change(4)])
 
-    assert [event.version for event in taken(hub.join("Job", None, 1))] == [2, 4]
+    events = taken(hub.join("Job", None, 1))
+    assert [event.version for event in events] == [2, 4, 4]
+    assert events[-1].type is EventType.BOOKMARK
 
 
 def test_what_is_forgotten_cannot_be_resumed() -> None:
@@ -85,7 +87,8 @@ def test_what_is_forgotten_cannot_be_resumed() -> None:
     with pytest.raises(ExpiredError):
         hub.join("Job", None, hub.floor - 1)
     events = taken(hub.join("Job", None, hub.floor))
-    assert [event.version for event in events] == list(range(hub.floor + 1, 21))
+    assert [event.version for event in events[:-1]] == list(range(hub.floor + 1, 21))
+    assert events[-1] == Event(EventType.BOOKMARK, None, 20)
 
 
 def test_a_version_of_the_future_is_not_of_this_store() -> None:

@@ -198,13 +198,34 @@ def _running_here() -> dict[str, str]:
     return told if isinstance(told, dict) else {}
 
 
+def _token_of(path: str, tokens: list[tuple[str, bytes]]) -> str:
+    """Our own of several tokens, as in the file of a server; never one in the name of another."""
+    if not tokens:
+        return ""
+    chosen = tokens[0][1]
+    if len(tokens) > 1:
+        from interlock.private_files import user_name
+
+        me = user_name(os.geteuid())
+        ours = [secret for wanted in (me, "") for name, secret in tokens if name == wanted]
+        if not ours:
+            raise CommandError(
+                f"none of the tokens in {path} is that of {me}, and all of them have names",
+                hint="show one of your own with --token-file or INTERLOCK_TOKEN_FILE,"
+                f" or add a line to it: {me}:TOKEN",
+                code=BAD_INPUT,
+            )
+        chosen = ours[0]
+    return chosen.decode("utf-8", "replace")
+
+
 def _read_token(path: str) -> str:
     if not path:
         return ""
-    from interlock.private_files import NotPrivateError, read_secret
+    from interlock.private_files import NotPrivateError, read_secret, token_lines
 
     try:
-        return read_secret(path).decode("utf-8", "replace").strip()
+        return _token_of(path, token_lines(read_secret(path)))
     except NotPrivateError as error:
         raise CommandError(error.message, hint=error.hint, code=BAD_INPUT) from None
     except OSError as error:

@@ -6,6 +6,7 @@ started, write, have it synced, and only then tell.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -13,6 +14,7 @@ import socket
 from functools import partial
 from pathlib import Path
 
+from interlock.private_files import NotPrivateError
 from interlock.resources.tasks import ReportState
 from interlock.runtimes.keeper import kernel, recovery
 from interlock.runtimes.keeper.cgroups import Cgroups
@@ -23,6 +25,7 @@ from interlock.runtimes.keeper.journal import Journal
 from interlock.runtimes.keeper.ledger import Ledger, report_of
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
 from interlock.runtimes.keeper.output import Outputs
+from interlock.runtimes.keeper.own_log import redirect_output
 from interlock.runtimes.keeper.records import (
     Booted,
     Entry,
@@ -36,7 +39,12 @@ from interlock.runtimes.keeper.requests import Requests
 from interlock.runtimes.keeper.spawn import Launcher
 from interlock.runtimes.keeper.starting import Starter
 from interlock.runtimes.keeper.timers import Timers
-from interlock.runtimes.keeper.wire import JOURNAL_NAME, SOCKET_NAME, batches
+from interlock.runtimes.keeper.wire import (
+    JOURNAL_NAME,
+    KEEPER_LOG_NAME,
+    SOCKET_NAME,
+    batches,
+)
 
 #: A keeper without tasks waits this long for a server to come back.
 LINGER_S = 60.0
@@ -94,6 +102,7 @@ class Keeper:
         self.leaving = False
         self._connections = Connections(data_dir, self._poll)
         self._requests = Requests(self, self._connections)
+        self._log_moved = False
         self._signals = self._watch_signals()
         self._poll.register(self.journal.ready_fd, select.EPOLLIN)
         self._recover()
@@ -112,6 +121,7 @@ class Keeper:
             if any(fd == self._signals.fileno() for fd, _ in events):
                 self._drain_signals()
                 self._reap()
+                self._reopen_log()
             self._timers.run_due()
             self.starter.start_some()
             self._write()
@@ -397,7 +407,8 @@ class Keeper:
         signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: setattr(self, "leaving", True))
-        for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(signal.SIGHUP, lambda *_: setattr(self, "_log_moved", True))
+        for ignored in (signal.SIGINT, signal.SIGPIPE):
             signal.signal(ignored, signal.SIG_IGN)
         self._poll.register(ours.fileno(), select.EPOLLIN)
         return ours
@@ -408,6 +419,13 @@ class Keeper:
                 pass
         except BlockingIOError:
             return
+
+    def _reopen_log(self) -> None:
+        if self._log_moved:
+            self._log_moved = False
+            # Without a new file the old one is written on: it is a log, and no reason to end.
+            with contextlib.suppress(OSError, NotPrivateError):
+                redirect_output(self._data_dir / KEEPER_LOG_NAME)
 
     def _is_over(self) -> bool:
         if self.ledger.open or not self.journal.is_quiet:

@@ -11,6 +11,7 @@ from pathlib import Path
 from interlock.private_files import open_private
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.loop import LINGER_S, Keeper
+from interlock.runtimes.keeper.own_log import redirect_output
 from interlock.runtimes.keeper.wire import KEEPER_LOG_NAME, LOCK_NAME
 
 
@@ -45,7 +46,7 @@ def _serve(place: Path, lock: int, linger_s: float, tell: int) -> int:
     try:
         os.setsid()
         os.umask(0o077)
-        _redirect(place / KEEPER_LOG_NAME)
+        redirect_output(place / KEEPER_LOG_NAME)
         kernel.become_subreaper()
         keeper = Keeper(place, lock, linger_s)
         os.write(tell, b"ready")
@@ -58,13 +59,3 @@ def _serve(place: Path, lock: int, linger_s: float, tell: int) -> int:
         traceback.print_exc()
         return 1
     return 0
-
-
-def _redirect(log: Path) -> None:
-    nothing = os.open("/dev/null", os.O_RDONLY)
-    said = open_private(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    os.dup2(nothing, 0)
-    os.dup2(said, 1)
-    os.dup2(said, 2)
-    os.close(nothing)
-    os.close(said)

@@ -1,6 +1,7 @@
 """Start the server: one process, one data directory.
 
-It serves until Ctrl-C or SIGTERM. It answers the user that it runs as, and root: whose a
+It serves until Ctrl-C or SIGTERM; SIGHUP has it read tokens and certificate again, and open its
+logs anew. It answers the user that it runs as, and root: whose a
 connection is, the kernel says. With --token-file it answers whoever shows a token; on an address
 that other machines can reach it needs one.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.modes.cli.flags import seconds
 from interlock.modes.cli.session import Session
 
 
@@ -27,7 +29,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--accept-loss", action="store_true",
         help="go on with what is there when the store lacks something that was acknowledged",
     )  # fmt: skip
+    add(
+        "--keeper-patience", metavar="TIME", type=patience, default=None,
+        help="a keeper that has not answered for so long counts as hanging (10s)",
+    )  # fmt: skip
     add("--examples", action="store_true", help="apply examples/ to a new store")
+
+
+def patience(text: str) -> float:
+    """A length of time that is not nothing."""
+    given = seconds(text)
+    if given <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time at all; expected such as 10s")
+    return given
 
 
 def run(_: Session, args: argparse.Namespace) -> int:

@@ -1,0 +1,84 @@
+"""The OpenAPI document of everything that is no resource: reports, health, discovery.
+
+It is made of the router's table. Its version is 3.1, whose schemas are plain JSON Schema; no client
+of Kubernetes reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from interlock import __version__
+from interlock.api.operations import STATUS, told
+from interlock.api.requests import SOCKET
+from interlock.api.routing import ForAll, Route
+
+#: How any route may refuse: names and pages are judged first, and clients may be slow or verbose.
+_EVERYWHERE = (400, 403, 408, 431, 500)
+_STATUS = {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}}
+
+
+def reports_document(routes: Sequence[Route]) -> dict[str, Any]:
+    """The document of all routes that are about no resource."""
+    told_of = [route for route in routes if route.kind is None and route.method != SOCKET]
+    types = {id(route.shows): route.shows for route in told_of if route.shows is not None}
+    schemas, components = msgspec.json.schema_components(
+        types.values(), ref_template="#/components/schemas/{name}"
+    )
+    shown = dict(zip(types, schemas, strict=True))
+    sockets = {route.path for route in routes if route.method == SOCKET}
+    paths: dict[str, Any] = {}
+    for route in told_of:
+        method = route.method.lower()
+        if method in paths.get(route.path, {}):
+            continue  # The same, told more narrowly by a parameter.
+        also = " It is also a WebSocket." if route.path in sockets else ""
+        schema = shown.get(id(route.shows), {})
+        paths.setdefault(route.path, {})[method] = _operation(route, schema, also)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Interlock reports", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": {**components, "Status": STATUS}},
+    }
+
+
+def _operation(route: Route, schema: dict[str, Any], also: str) -> dict[str, Any]:
+    content = {route.media: {"schema": schema} if schema else {}}
+    responses: dict[str, Any] = {"200": {"description": route.gives, "content": content}}
+    for code in _codes(route):
+        # What is wrong with a server is told in the same words as that nothing is.
+        body = content if code == 503 and isinstance(route.right, ForAll) else _STATUS
+        responses[str(code)] = {"description": told(code), "content": body}
+    return {
+        "operationId": _operation_id(route),
+        "description": f"{route.gives[:1].upper()}{route.gives[1:]}.{also}",
+        "parameters": [*_in_path(route.path), *_in_query(route)],
+        "responses": responses,
+    }
+
+
+def _codes(route: Route) -> list[int]:
+    known = () if isinstance(route.right, ForAll) else (401, 503)
+    return sorted({*_EVERYWHERE, *known, *route.refusals})
+
+
+def _in_path(path: str) -> Iterable[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", path):
+        yield {"in": "path", "name": name, "required": True, "schema": {"type": "string"}}
+
+
+def _in_query(route: Route) -> Iterable[dict[str, Any]]:
+    for one in route.query:
+        yield {"in": "query", "name": one.name, "description": one.says, "schema": one.schema()}
+
+
+def _operation_id(route: Route) -> str:
+    words = [part.strip("{}") for part in re.split(r"[/.]", route.path) if part]
+    return route.method.lower() + "".join(
+        f"{word[:1].upper()}{word[1:]}" for word in words or ["page"]
+    )
