@@ -29,7 +29,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
-        #: Takes up anew what was read at the start. SIGHUP asks for it, and ends no server.
+        #: Takes up anew what was read at the start.
         self.reload: Callable[[], None] = lambda: None
 
     def ask(self, number: int) -> None:
@@ -39,14 +39,31 @@ class Stop:
         self.asked.set()
 
     def listen_to_signals(self) -> None:
-        """Take SIGINT and SIGTERM as the wish, and SIGHUP as the one to read everything again."""
+        """Take SIGINT and SIGTERM as the wish, and SIGHUP as the one to read everything again.
+
+        A terminal that is closed sends SIGHUP too. A server that was started in it goes with it,
+        as anything does that was not started with `nohup`.
+        """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.ask, number)
-        loop.add_signal_handler(signal.SIGHUP, self._reload)
+        goes_along = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN and _has_terminal()
+        loop.add_signal_handler(signal.SIGHUP, self._hear_hangup, goes_along)
 
-    def _reload(self) -> None:
-        self.reload()
+    def _hear_hangup(self, goes_along: bool) -> None:
+        if goes_along and not _has_terminal():
+            self.ask(signal.SIGHUP)
+        else:
+            self.reload()
+
+
+def _has_terminal() -> bool:
+    """Whether we belong to a terminal that is still there."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 class Certificate:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import select
 import signal
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +21,7 @@ from websockets.sync.client import connect
 
 from interlock.control.clock import SystemClock
 from interlock.kube.webhook.signing import Pair, make_authority, make_certificate
-from interlock.testing.keepers import keeper_pid
+from interlock.testing.keepers import end_everything, keeper_pid
 from interlock.testing.serving import PATIENCE_S, Server
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
@@ -90,7 +93,8 @@ def test_tokens_are_read_again(tmp_path: Path) -> None:
         job = {"metadata": {"name": "seen"}, "spec": {"noop": {}, "suspend": True}}
         assert status(server.url, CAROL, "POST", job) == 201
         seen = json.loads(stays.line())
-        assert seen["object"]["metadata"]["annotations"] == {"interlock.dev/creator": "carol"}
+        marks = seen["object"]["metadata"]["annotations"]
+        assert marks["interlock.dev/creator"] == "carol"
         write_tokens(file, "short")
         server.process.send_signal(signal.SIGHUP)
         until(lambda: "the tokens of before stay" in log.read_text(), "a word about the file")
@@ -161,3 +165,43 @@ def test_a_certificate_is_read_again(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGHUP)
         until(lambda: shown(server.url) == second.certificate, "the new certificate")
         assert server.stop() == 0
+
+
+#: Becomes the first process of a terminal, as a shell that is replaced by a server does.
+_IN_TERMINAL = """
+import fcntl, os, signal, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+if sys.argv[1] == "nohup":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.execv(sys.executable, [sys.executable, "-c", *sys.argv[2:]])
+"""
+_START = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"
+
+
+@pytest.mark.parametrize("how", ["plain", "nohup"])
+def test_a_server_goes_with_its_terminal_unless_told_otherwise(tmp_path: Path, how: str) -> None:
+    keyboard, screen = os.openpty()
+    data = tmp_path / "data"
+    command = [sys.executable, "-c", _IN_TERMINAL, how, _START]
+    with subprocess.Popen(
+        [*command, "up", "--data", str(data), "--listen", "127.0.0.1:0"],
+        stdin=screen,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as server:
+        os.close(screen)
+        try:
+            assert server.stdout is not None
+            while b"ready in" not in (line := server.stdout.readline()):
+                assert line, "the server did not start"
+            os.close(keyboard)
+            if how == "plain":
+                assert server.wait(PATIENCE_S) == 0
+            else:
+                log = data / "server.log"
+                until(lambda: "as SIGHUP asks for" in log.read_text(), "the signal")
+                assert server.poll() is None
+        finally:
+            server.kill()
+            end_everything(data)
