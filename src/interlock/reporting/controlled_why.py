@@ -29,6 +29,7 @@ from interlock.resources.controlled_job import (
     WindowRecord,
 )
 from interlock.resources.job import Job, JobPhase
+from interlock.resources.schedule import STOPPED_BY_ANNOTATION
 from interlock.resources.timing.flaws import UnreadableError
 from interlock.schedules.controlled.choosing import start_deadline
 from interlock.schedules.controlled.plan import Standing, Timetable
@@ -132,7 +133,18 @@ def _summary(
     if view.jobs:
         return f"{name} is being stopped: {job_told(view.jobs[0], times.now)}; {starts}"
     because = next((f": {_IN_SHORT[w.reason]}" for w in waits if w.reason in _IN_SHORT), "")
+    if because and (who := _stopper(view)):
+        because = f": it was stopped by {who}"
     return f"{name} is not running{because}; {starts}"
+
+
+def _stopper(view: ControlledView) -> str:
+    """Who stopped the Job of the window that is open, as long as the Job is there to say so."""
+    window = view.controlled.status.window
+    if window is None or window.outcome is not WindowOutcome.STOPPED_BY_USER or window.job is None:
+        return ""
+    known = {job.metadata.uid: job.metadata.annotations for job in (*view.jobs, *view.ended)}
+    return known.get(window.job.uid, {}).get(STOPPED_BY_ANNOTATION, "")
 
 
 #: Why it does not run, on the first line.
@@ -207,7 +219,8 @@ def _inside(view: ControlledView, times: Times) -> Iterator[Waiting]:
     name, window = view.controlled.metadata.name, view.controlled.status.window
     again = f"start it again with: interlock start {name}"
     outcome = window.outcome if window is not None else WindowOutcome.NEVER_STARTED
-    said = _OUTCOMES[outcome]
+    who = _stopper(view)
+    said = f"its Job was stopped by {who}" if who else _OUTCOMES[outcome]
     if window is not None and window.message:
         said = f"{said} ({times.in_text(window.message)})"
     if window is not None and window.job is not None:

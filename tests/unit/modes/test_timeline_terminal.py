@@ -12,7 +12,7 @@ from interlock.modes.cli.timelines.model import Chart, Row, shares, skipped_shar
 from interlock.modes.cli.timelines.terminal import drawn
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
-from interlock.resources.schedule import STOPPED_BECAUSE_ANNOTATION
+from interlock.resources.schedule import STOPPED_BECAUSE_ANNOTATION, STOPPED_BY_ANNOTATION
 from interlock.resources.tasks import JobResult
 
 
@@ -262,6 +262,21 @@ def test_an_extended_window_and_a_stop_by_a_person_are_seen() -> None:
         "engine  Wed 10                    s...........|/////////*         "
         "stopped by a person (by ops); extended until 20:00 UTC: month end"
     )
+
+
+def test_whoever_stopped_the_job_of_a_window_is_named() -> None:
+    job = kept("2026-06-10T09:00:00", "2026-06-10T09:10:00", by_hand=True)
+    marks = {**job.metadata.annotations, STOPPED_BY_ANNOTATION: "ann"}
+    job = replace(job, metadata=replace(job.metadata, uid="u", annotations=marks))
+    window = {
+        "start": "2026-06-10T09:00:00Z",
+        "outcome": "StoppedByUser",
+        "job": {"name": "engine-0", "uid": "u"},
+    }
+    chart = charted(
+        [(controlled(status={"window": window}), [job])], "2026-06-10T15:00:00", "2026-06-10"
+    )
+    assert lines_of(chart, is_cut=False)[1].endswith("stopped by ann")
 
 
 def test_a_skip_by_a_person_is_told_with_the_reason() -> None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.control.cache import Cache
 from interlock.reporting.schedule_reader import BY_OWNER, ScheduleReader, owner_uids
@@ -29,8 +30,8 @@ from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus, Trouble
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Condition, ConditionStatus, Metadata, OwnerReference
 from interlock.resources.process import NoopSpec
-from interlock.resources.schedule import JobReference, JobTemplate
-from interlock.resources.tasks import ExecutionStatus
+from interlock.resources.schedule import STOPPED_BY_ANNOTATION, JobReference, JobTemplate
+from interlock.resources.tasks import ExecutionStatus, JobResult
 from interlock.resources.timing.cron import CronFormat
 from interlock.resources.timing.plans import Action
 from interlock.testing.builders import T0, a_job
@@ -179,6 +180,21 @@ def test_why_an_open_window_is_empty(outcome: WindowOutcome, summary: str, messa
         outcome.value,
         f"{message}; start it again with: interlock start engine",
     )
+
+
+def test_whoever_stopped_the_job_of_a_window_is_named() -> None:
+    stopped = its_job(JobPhase.KILLED)
+    stopped.metadata.annotations[STOPPED_BY_ANNOTATION] = "ann"
+    ended = replace(stopped.status.execution, ended_at=T0, result=JobResult.KILLED)
+    stopped = replace(stopped, status=replace(stopped.status, execution=ended))
+    window = a_window(WindowOutcome.STOPPED_BY_USER).window
+    assert window is not None
+    its = JobReference(name="engine-1-0", uid=stopped.metadata.uid)
+    status = ControlledJobStatus(window=replace(window, job=its))
+    answer = why(an_engine(status=status), stopped)
+
+    assert answer.summary.startswith("engine is not running: it was stopped by ann;")
+    assert answer.waits[0].message.startswith("its Job engine-1-0 was stopped by ann;")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def _rows(
         zone = zone_of(resource)
         first, last = days(zone)
         time = Range(start_of_day(first, zone), start_of_day(_after(last), zone), now)
-        its_jobs = jobs.get((resource.kind, metadata.namespace, metadata.name), ())
+        its_jobs = tuple(jobs.get((resource.kind, metadata.namespace, metadata.name), ()))
         track = track_of(definitions, resource, its_jobs, time)
     except UnreadableError as error:
         zone = find_zone("UTC")
@@ -55,11 +55,11 @@ def _rows(
         return
     day = first
     while day <= last:
-        yield _cut(resource, track, day)
+        yield _cut(resource, its_jobs, track, day)
         day = _after(day)
 
 
-def _cut(resource: Resource, track: Track, day: date) -> Row:
+def _cut(resource: Resource, jobs: tuple[Job, ...], track: Track, day: date) -> Row:
     row = _row(resource, track.zone, day)
     begin, end = row.begin, row.end
     spans = tuple(
@@ -69,7 +69,7 @@ def _cut(resource: Resource, track: Track, day: date) -> Row:
     )
     marks = tuple(mark for mark in track.marks if begin <= mark.at < end)
     if isinstance(resource, ControlledJob):
-        summary = of_controlled(resource, spans, marks, begin, end, track.zone)
+        summary = of_controlled(resource, jobs, spans, marks, begin, end, track.zone)
     else:
         summary = of_config(spans, marks, begin, end)
     return _row(resource, track.zone, day, summary=summary, spans=spans, marks=marks)

@@ -15,6 +15,8 @@ from interlock.resources.controlled_job import (
     WindowOutcome,
     WindowRecord,
 )
+from interlock.resources.job import Job
+from interlock.resources.schedule import STOPPED_BY_ANNOTATION
 from interlock.resources.timing.zones import Zone
 
 _WORDS = {
@@ -39,6 +41,7 @@ _FINE = frozenset({WindowOutcome.STARTED, WindowOutcome.FINISHED, WindowOutcome.
 
 def of_controlled(
     controlled: ControlledJob,
+    jobs: tuple[Job, ...],
     spans: tuple[Span, ...],
     marks: tuple[Mark, ...],
     begin: datetime,
@@ -51,7 +54,8 @@ def of_controlled(
         if begin <= record.start < end:
             why = f" ({record.message})" if record.message and record.outcome not in _FINE else ""
             cut_short = record.outcome is WindowOutcome.STOPPED and _is_cut_short(record, spans)
-            told.append("stopped" if cut_short else f"{_OUTCOMES[record.outcome]}{why}")
+            became = _by_whom(record, jobs) or _OUTCOMES[record.outcome]
+            told.append("stopped" if cut_short else f"{became}{why}")
     told.reverse()
     for action in reversed(controlled.status.action_history):
         if action.type is ControlledAction.JOB_RESTARTED and begin <= action.timestamp < end:
@@ -72,6 +76,15 @@ def of_controlled(
             for span in planned
         ]
     return "; ".join(dict.fromkeys(told))
+
+
+def _by_whom(record: WindowRecord, jobs: tuple[Job, ...]) -> str:
+    """Who stopped the Job of a window, as long as the Job is there to say so."""
+    if record.outcome is not WindowOutcome.STOPPED_BY_USER or record.job is None:
+        return ""
+    known = {job.metadata.uid: job.metadata.annotations for job in jobs}
+    who = known.get(record.job.uid, {}).get(STOPPED_BY_ANNOTATION, "")
+    return f"stopped by {who}" if who else ""
 
 
 def _is_cut_short(record: WindowRecord, spans: tuple[Span, ...]) -> bool:
