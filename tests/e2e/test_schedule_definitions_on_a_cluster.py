@@ -36,7 +36,7 @@ BAD: list[Body] = [one["a_body"](spec) for one in TABLES for _, _, spec in one["
 BEYOND: list[Body] = [one["a_body"](spec) for one in TABLES for _, _, spec in one["BEYOND"]]
 LONG_NAMES = [
     one["a_body"](one["GOOD"][0], name="x" * length)
-    for one, length in zip(TABLES, (42, 37, 64), strict=True)
+    for one, length in zip(TABLES, (53, 37, 64), strict=True)
 ]
 
 

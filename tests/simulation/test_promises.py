@@ -143,3 +143,19 @@ def test_two_leaders_whose_clocks_differ_do_not_write_against_each_other() -> No
 def test_a_clock_behind_the_stores_forgets_nothing_that_a_person_stopped() -> None:
     """A plan that never stops began, by the clock of the store, at a moment that is to come."""
     assert str(ScheduleWorld(5073).run().broken) == "None"
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(43, id="it ran longer than it may, and then the template changed"),
+        pytest.param(60022, id="it was not in the books yet, and a hold began"),
+    ],
+)
+def test_what_a_person_holds_back_has_no_successor(seed: int) -> None:
+    assert str(ScheduleWorld(seed).run().broken) == "None"
+
+
+def test_what_a_change_of_clocks_swallows_is_told_when_it_does() -> None:
+    """Whoever looked at that very moment took it for one at which there is nothing to do."""
+    assert str(ScheduleWorld(60117).run().broken) == "None"

@@ -11,6 +11,7 @@ from interlock.modes.server_log import ServerLog
 from interlock.modes.serving import Certificate
 from interlock.modes.settings import EmbeddedSettings, SettingsError
 from interlock.private_files import NotPrivateError
+from interlock.reporting.words import plural
 
 logger = logging.getLogger("interlock.server")
 
@@ -52,7 +53,7 @@ class Reloading:
             self._others.reopen_logs()
         read = ["the logs"]
         if self._settings.token_file is not None and self._read_tokens():
-            read.append(f"{len(self._security.tokens)} tokens")
+            read.append(plural(len(self._security.tokens), "token"))
         if self._certificate is not None and self._read_certificate(self._certificate):
             read.append("the certificate")
         logger.info("read again, as SIGHUP asks for: %s", ", ".join(read))

@@ -24,6 +24,7 @@ from interlock.resources.errors import (
     UnavailableError,
 )
 from interlock.resources.job import Job
+from interlock.store.contract import EventType
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite import CorruptFileError, FileInUseError, SqliteStore
 from interlock.store.sqlite.file import ForeignContentError
@@ -79,8 +80,9 @@ def test_a_watch_resumes_across_a_restart(path: Path) -> None:
             changed = await store.update(with_spec(a, priority=4))
             gone = await store.delete(a.key)
         async with opened(path) as store, store.watch("Job", since=since) as batches:
-            events = await anext(batches)
+            *events, end = await anext(batches)
         assert [event.resource for event in events] == [changed, gone]
+        assert (end.type, end.version) == (EventType.BOOKMARK, since + 2)
 
     asyncio.run(run())
 
@@ -331,7 +333,8 @@ def test_old_versions_are_dropped(path: Path) -> None:
                 async with store.watch("Job", since=1):
                     pass
             async with store.watch("Job", since=store.version - 50) as batches:
-                assert len(await anext(batches)) == 50
+                *events, end = await anext(batches)
+                assert (len(events), end.type) == (50, EventType.BOOKMARK)
 
     asyncio.run(run())
 

@@ -8,7 +8,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.controlled_job import ControlledJob, WindowOutcome
+from interlock.resources.controlled_job import (
+    ControlledJob,
+    Override,
+    OverrideAction,
+    WindowOutcome,
+)
 from interlock.resources.job import JOB_FINALIZER, Job, WhenTaken
 from interlock.resources.schedule import (
     RUN_ID_ANNOTATION,
@@ -241,6 +246,29 @@ def test_l5_also_when_the_template_changes() -> None:
     status = status_in(decision)
     assert status is not None
     assert conditions_of(status)["OutOfDate"].reason == "JobIsNotRunning"
+
+
+def test_l5_also_when_it_is_not_in_the_books_and_a_hold_begins() -> None:
+    """Removed as one of which nothing is lost, it would be made again (ScheduleWorld, 60022)."""
+    job = a_run(W, f"{MON} 09:00", 0, "Waiting", suspend=True)
+    hold = Override(
+        action=OverrideAction.HOLD, begin=moment(f"{MON} 12:00"), until=moment(f"{MON} 13:00")
+    )
+
+    held = replace(W, spec=replace(W.spec, overrides=(hold,)))
+
+    decision = decide_controlled(a_view(held, job), moment(f"{MON} 12:12"))
+
+    assert removed(decision) == []
+
+
+def test_l5_also_when_it_fails_while_it_is_held_back_and_the_template_changes() -> None:
+    """It ran when a person suspended it, and then longer than it may (ScheduleWorld, seed 43)."""
+    job = a_run(RECREATE, f"{MON} 09:00", 0, "Failed", suspend=True, template=OLD_HASH)
+
+    decision = decide_controlled(a_view(RECREATE, job), moment(f"{MON} 12:12"))
+
+    assert made(decision) == []
 
 
 def test_l6_expired_jobs_that_are_not_over_stop_and_ended_ones_stay_to_be_looked_at() -> None:

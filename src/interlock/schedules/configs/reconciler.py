@@ -136,7 +136,8 @@ def rests_until(config: JobConfig, now: datetime) -> bool:
         and (books.accounted_to is None or books.accounted_to <= now)
         and not config.is_going
         and not any(calendars_of(config))
-        and not skips_between(config, now, next_due)
+        # What clocks swallowed since the last due time may not be told yet.
+        and not skips_between(config, books.accounted_to or books.since or now, next_due)
     )
 
 

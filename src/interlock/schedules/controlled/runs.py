@@ -91,11 +91,11 @@ class Run(Struct, frozen=True, kw_only=True):
     def is_unwritten(self) -> bool:
         """Whether it is not in the books and cannot have begun: nothing is lost if it goes.
 
-        Once a person has stopped it there is: their word, which is about the window.
+        Once a person has stopped it or holds it back there is: their word, about the window.
         """
         if self.in_books or self.is_admitted or self.is_over:
             return False
-        return self.fate is not Fate.STOPPED_BY_USER
+        return self.fate is not Fate.STOPPED_BY_USER and not self.is_paused
 
     @property
     def ended_at(self) -> datetime | None:
@@ -207,6 +207,9 @@ def _end_of(job: Job, now: datetime) -> Fate:
         return _deleted(job, ended_at(job) or now)
     if execution.reason is ExecutionReason.KILLED or refusal is RefusalReason.KILLED_BEFORE_START:
         return _whose_stop(job)
+    # What fails in the hands of a person who held it back is theirs: no other takes its place.
+    if job.spec.suspend and refusal is not RefusalReason.INVALID:
+        return Fate.STOPPED_BY_USER
     # What fails as it is told to stop was stopped.
     is_stopped = is_told(job, ended_at(job) or now) and _whose_stop(job) is Fate.STOPPED_BY_USER
     return Fate.STOPPED_BY_USER if is_stopped else Fate.FAILED

@@ -133,6 +133,7 @@ ALLOWED = (
         _plain_message,
         "why something could not be started is told in the words of the runtime; and see who asks",
     ),
+    Allowed("status.admission.message", _plain_message, "who asked: see the marks"),
     Allowed("env.INTERLOCK_JOB_UID", _only_that_it_is_there, "no two objects share one"),
     Allowed("env.INTERLOCK_TASK_ID", _without_uid, "no two objects share one"),
     Allowed("env.INTERLOCK_NAMESPACE", _only_that_it_is_there, "a stage has one of its own"),

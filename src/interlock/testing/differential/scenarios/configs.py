@@ -117,7 +117,7 @@ def refused(play: SchedulePlay) -> None:
     play.config("c", Waits(), schedules=[], concurrency={"policy": "Forbid"})
     play.verb("run", "@c")
     play.until_running("c#1")
-    play.verb("run", "@c")
+    play.verb("run", "@c", code=75)
     play.until_job("c#2", "Refused")
     play.let_go("c#1", 3)
     play.tell_jobs()
