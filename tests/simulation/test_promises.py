@@ -159,3 +159,13 @@ def test_what_a_person_holds_back_has_no_successor(seed: int) -> None:
 def test_what_a_change_of_clocks_swallows_is_told_when_it_does() -> None:
     """Whoever looked at that very moment took it for one at which there is nothing to do."""
     assert str(ScheduleWorld(60117).run().broken) == "None"
+
+
+def test_a_lock_is_taken_back_once_it_is_heard_that_its_holder_is_gone() -> None:
+    """The write that did it was lost, and the cache knew too little when the Job was removed."""
+    assert str(ScheduleWorld(70199).run().broken) == "None"
+
+
+def test_who_starts_one_by_hand_takes_the_word_back_that_stopped_another() -> None:
+    """A hold came in between: at its end the window goes on."""
+    assert str(RivalScheduleWorld(71137).run().broken) == "None"

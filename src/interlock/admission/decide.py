@@ -51,6 +51,8 @@ from interlock.resources.transitions import has_ended, is_admitted
 BOOKS_EXPECTED_WITHIN = timedelta(seconds=5)
 #: A record that nobody holds or wants is removed after this time.
 IDLE_LOCK_KEPT = timedelta(minutes=10)
+#: What was not heard yet of a Job that holds a lock is heard by then, or listened for again.
+LISTENS_FOR = timedelta(seconds=5)
 
 
 def decide_job(view: JobView, now: datetime) -> Decision:
@@ -279,6 +281,9 @@ def _make_record(view: LockView) -> Decision:
 
 def _retire(view: LockView, lock: Lock, now: datetime) -> Decision:
     """Remove a record that nobody has needed for a while."""
+    if view.is_unheard:
+        # That its Job is gone is not news again when the rest is heard: nobody else would look.
+        return Decision(wake_at=now + LISTENS_FOR)
     if lock.status.holders or view.is_wanted:
         return Decision()
     if lock.status.last_token >= lock.version:

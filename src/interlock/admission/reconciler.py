@@ -177,6 +177,7 @@ class AdmissionReconciler:
             kept=kept,
             candidate=self._candidate((key.namespace, text), kept),
             is_wanted=(key.namespace, text) in self._wanted,
+            is_unheard=any(self._is_unheard(key.namespace, holder) for holder in kept),
         )
 
     def _key_view(self, job: Job, request: LockRequest) -> KeyView:
@@ -214,14 +215,22 @@ class AdmissionReconciler:
     def _is_done(self, namespace: str, holder: Holder) -> bool:
         """Whether a grant is proven to count for nothing; facts that cannot become untrue."""
         key = Key("Job", namespace, holder.job)
-        job = self._jobs.get(key)
-        if job is None or job.metadata.uid != holder.uid:
+        job = self._job_of(namespace, holder)
+        if job is None:
             if key in self._jobs.unreadable:
                 return False
             # The Job was there at that version; who has heard all up to it, and more, and does
             # not find it, knows that it is gone.
             return self._jobs.version >= holder.job_version
         return has_ended(job) or job.status.admission.epoch > holder.epoch
+
+    def _is_unheard(self, namespace: str, holder: Holder) -> bool:
+        is_read = Key("Job", namespace, holder.job) not in self._jobs.unreadable
+        return is_read and self._job_of(namespace, holder) is None
+
+    def _job_of(self, namespace: str, holder: Holder) -> Job | None:
+        job = self._jobs.get(Key("Job", namespace, holder.job))
+        return job if job is not None and job.metadata.uid == holder.uid else None
 
     def _candidate(self, lock: LockKey, kept: tuple[Holder, ...]) -> Candidate | None:
         """Who is next: anyone who need not wait, else the first in line without a grant."""

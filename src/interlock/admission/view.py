@@ -82,3 +82,5 @@ class LockView(Struct, frozen=True, kw_only=True):
     candidate: Candidate | None = None
     #: Whether any Job that is not over names this key.
     is_wanted: bool = False
+    #: Whether the Job of a holder is not found, and not all about Jobs was heard up to its grant.
+    is_unheard: bool = False

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from interlock.admission.decide import IDLE_LOCK_KEPT, decide_lock
+from interlock.admission.decide import IDLE_LOCK_KEPT, LISTENS_FOR, decide_lock
 from interlock.admission.view import Candidate, LockView
-from interlock.resources.actions import CreateLock, DeleteResource, WriteLock
+from interlock.resources.actions import CreateLock, Decision, DeleteResource, WriteLock
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock, LockStatus, lock_name
 from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
@@ -85,6 +85,13 @@ def test_a_record_is_removed_when_nobody_needed_it_for_a_while() -> None:
 
     assert decide_lock(view(idle), T0).actions == (DeleteResource(idle),)
     assert decide_lock(view(idle, is_wanted=True), T0).actions == ()
+
+
+def test_a_holder_that_is_not_found_is_looked_for_again() -> None:
+    """That it is gone is no news any more when the proof of it comes."""
+    decision = decide_lock(view(a_lock(), is_unheard=True), T0)
+
+    assert decision == Decision(wake_at=T0 + LISTENS_FOR)
 
 
 def test_an_idle_record_is_looked_at_again_when_its_time_is_over() -> None:

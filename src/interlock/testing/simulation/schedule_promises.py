@@ -135,6 +135,8 @@ class PeopleAreHeeded(SchedulePromise):
     def wrote(self, change: Change) -> None:
         """Remember the person's word, and see that nobody else takes it back."""
         before, after = change.before, change.event.resource
+        if isinstance(after, Job) and before is None and self.truth.writer == "user":
+            self._start_by_hand(after)
         if not isinstance(after, Job) or not isinstance(before, Job):
             return
         if before.spec.suspend and not after.spec.suspend and self.truth.writer != "user":
@@ -156,6 +158,13 @@ class PeopleAreHeeded(SchedulePromise):
             self._stopped[of] = after
         elif before.spec.suspend and not _is_stopped_by_hand(after):
             self._stopped.pop(of, None)
+
+    def _start_by_hand(self, job: Job) -> None:
+        """Who starts one by hand wants it to run again, and takes the earlier word back."""
+        owner = owner_of(job)
+        if owner is not None and is_manual(job):
+            for of in [of for of in self._stopped if of[0] == owner]:
+                del self._stopped[of]
 
     def calm(self, now: datetime) -> None:
         """What was to stop has stopped, whoever was there when it was due."""
