@@ -172,8 +172,8 @@ _IN_TERMINAL = """
 import fcntl, os, signal, sys, termios
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-if sys.argv[1] == "nohup":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+# Whoever runs the tests may have been started with nohup.
+signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[1] == "nohup" else signal.SIG_DFL)
 os.execv(sys.executable, [sys.executable, "-c", *sys.argv[2:]])
 """
 _START = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"
