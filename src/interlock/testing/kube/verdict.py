@@ -44,6 +44,8 @@ class Verdict:
         #: The highest token of each key, and who got which.
         self._tokens: dict[str, int] = {}
         self._granted: defaultdict[str, dict[int, str]] = defaultdict(dict)
+        #: The version that a Job had when it was granted a lock, by key and token.
+        self._versions: dict[tuple[str, int], int] = {}
         self._askers: defaultdict[str, dict[str, int]] = defaultdict(dict)
 
     def take(self, history: Iterable[Seen]) -> Verdict:
@@ -81,15 +83,21 @@ class Verdict:
     def out_of_order(self) -> Iterator[str]:
         """Grants that came before one that was asked for earlier; for lines without priorities."""
         for key, granted in self._granted.items():
-            places = [self._place(granted[token]) for token in sorted(granted)]
+            places = [self._place(key, token, granted[token]) for token in sorted(granted)]
             for earlier, later in pairwise(places):
                 if later < earlier:
                     yield f"lock {key}: {later[1]} was granted after {earlier[1]}"
 
-    def _place(self, uid: str) -> tuple[int, str]:
+    def _place(self, key: str, token: int, uid: str) -> tuple[int, str]:
+        """Where a Job stood when it was granted a lock.
+
+        One whose place was not written down yet stood at its version, and when it is written it
+        may be later, if others have changed the Job meanwhile.
+        """
         job = self._jobs.get(uid, {})
         sequence = _of(job, "status", "admission", "sequence") or 0
-        return sequence, _name(job) if job else uid
+        stood = self._versions.get((key, token), 0) or sequence
+        return min(sequence, stood), _name(job) if job else uid
 
     def _job(self, seen: Seen) -> None:
         job, uid = seen.object, seen.object["metadata"]["uid"]
@@ -127,7 +135,9 @@ class Verdict:
             self._fault(f"the token of lock {key} fell from {self._tokens[key]} to {last}")
         self._tokens[key] = max(last, self._tokens.get(key, 0))
         for holder in holders:
-            before = self._granted[key].setdefault(int(holder["token"]), holder["uid"])
+            token = int(holder["token"])
+            self._versions.setdefault((key, token), int(holder.get("jobVersion") or 0))
+            before = self._granted[key].setdefault(token, holder["uid"])
             if before != holder["uid"]:
                 self._fault(f"token {holder['token']} of lock {key} was given to two Jobs")
 
