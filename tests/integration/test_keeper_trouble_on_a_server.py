@@ -16,7 +16,7 @@ from interlock.testing.keepers import keeper_pid
 from interlock.testing.serving import PATIENCE_S, Server
 
 TRUE = {"command": ["true"]}
-SOON = "0.2s"
+SOON = "1s"
 
 
 def until_readiness(server: Server, begins: str) -> str:
@@ -43,8 +43,10 @@ def test_a_keeper_that_hangs_is_told_and_so_is_its_recovery(tmp_path: Path) -> N
         pid = keeper_pid(server.data)
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
-        told = until_readiness(server, "not ready: ")
-        assert f"the keeper (process {pid}) has not answered for more than 0.2 s" in told
+        hangs = (
+            f"the keeper (process {pid}) has not answered for more than 1 s: somebody stopped it"
+        )
+        told = until_readiness(server, f"not ready: {hangs}")
         assert f"kill -CONT {pid}" in told
         status, checks = client.ask("GET", "/readyz?verbose")
         assert status == 503
@@ -59,7 +61,7 @@ def test_a_keeper_that_hangs_is_told_and_so_is_its_recovery(tmp_path: Path) -> N
         client.phase("waits", "Succeeded")
         assert keeper_pid(server.data) == pid
         log = (server.data / "server.log").read_text()
-        assert "has not answered for more than 0.2 s" in log
+        assert "has not answered for more than 1 s" in log
         assert "the keeper works again" in log
 
 
@@ -119,8 +121,7 @@ def test_a_keeper_that_is_dead_and_cannot_be_replaced_is_told(tmp_path: Path) ->
         log.rename(server.data / "keeper.log.before")
         log.mkdir(mode=0o700)
         os.kill(pid, signal.SIGKILL)
-        told = until_readiness(server, "not ready: ")
-        assert "the keeper cannot start: " in told
+        until_readiness(server, "not ready: the keeper cannot start: ")
         client.create("waits", process=TRUE)
         assert why(server, "waits")[0].startswith("nothing is started: the keeper cannot start: ")
         log.rmdir()
