@@ -14,7 +14,7 @@ from interlock.modes.cli.session import Session
 
 Job = dict[str, Any]
 #: How long the first look at a Job is waited for that may be refused then; it takes milliseconds.
-_FIRST_LOOK_S = 5.0
+_FIRST_LOOK_S = 15.0
 
 
 def create_job(session: Session, body: Job) -> Job:
