@@ -9,6 +9,7 @@ from interlock.modes.cli.controlled import Controlled, read_controlled, windows_
 from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
 from interlock.modes.cli.jobs import marks_of_stop, stopped_because, told_to_end
 from interlock.modes.cli.kinds import JOBS
+from interlock.modes.cli.outcomes import has_ended
 from interlock.modes.cli.overriding import whose
 from interlock.modes.cli.person import person
 from interlock.modes.cli.session import Session
@@ -46,13 +47,20 @@ def restart(session: Session, args: Namespace) -> int:
     for old in controlled.running:
         try:
             _stop_job(session, old, controlled, because)
-        except AnswerError as error:
-            # The server stops it as soon as the next one is there, and it may be gone by now.
-            if error.status != 404:
+        except AnswerError:
+            # The server stops it as soon as the next one is there, and it may be over by now.
+            if not _is_over(session, old):
                 raise
         if not args.output:
             session.terminal.print(f"job/{old['metadata']['name']} stopping")
     return _told(session, args, controlled, job)
+
+
+def _is_over(session: Session, job: Job) -> bool:
+    try:
+        return has_ended(session.api.get(JOBS, session.namespace, job["metadata"]["name"]))
+    except AnswerError as error:
+        return error.status == 404
 
 
 def stop_controlled(session: Session, args: Namespace, name: str) -> list[Job]:
