@@ -174,17 +174,8 @@ def copy_of(job: Job, origin: str, url: str, image: str = "") -> Job:
         # It tells of a process, and a later apply would compare with it.
         annotations.pop(LAST_APPLIED, None)
     annotations[MOVED_FROM] = metadata["uid"]
-    return {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "metadata": {
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "labels": {**(metadata.get("labels") or {}), MOVING: origin},
-            "annotations": annotations,
-        },
-        "spec": spec,
-    }
+    labels = {**(metadata.get("labels") or {}), MOVING: origin}
+    return _fresh(job, labels, annotations, spec)
 
 
 def let_go(copy: Job) -> Job:
