@@ -11,17 +11,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from interlock.api import discovery, openapi
 from interlock.api.answers import Answer, RefusedError, json_answer
 from interlock.api.checking import Check, Checks, health_answer
-from interlock.api.openapi_protobuf import encode_document
 from interlock.api.openapi_reports import reports_document
 from interlock.api.page import page
 from interlock.api.parameters import Parameter
 from interlock.api.requests import Form, Request, Send, negotiate, wanted
 from interlock.api.routing import ForAll, OnPath, Route, Serve
 from interlock.resources.codec import encode
-
-_PROTOBUF = b"application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-#: Older clients write the same format with an @, which their own reader then refuses.
-_PROTOBUF_NAMES = frozenset({_PROTOBUF.decode(), _PROTOBUF.decode().replace(".v1.0", "@v1.0")})
 
 #: Makes a document; None when there is none.
 _Answering = Callable[[Request], Answer | None]
@@ -149,21 +144,14 @@ def _maybe(document: dict[str, Any] | None) -> Answer | None:
 
 def _openapi_v2(request: Request) -> Answer:
     for entry in wanted(request.accept):
-        if entry.type in _PROTOBUF_NAMES:
-            return Answer(200, _v2_protobuf(), _PROTOBUF)
         if entry.type in ("application/json", "*/*", "application/*"):
             return Answer(200, _v2_json())
-    raise RefusedError(406, "the schemas are served as JSON and as protobuf")
+    raise RefusedError(406, "the schemas are served as JSON; kubectl reads them since 1.27")
 
 
 @lru_cache(maxsize=1)
 def _v2_json() -> bytes:
     return encode(openapi.version_2())
-
-
-@lru_cache(maxsize=1)
-def _v2_protobuf() -> bytes:
-    return encode_document(openapi.version_2())
 
 
 @lru_cache(maxsize=1)

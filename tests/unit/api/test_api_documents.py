@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.api import openapi
 from interlock.api.checking import Check
-from interlock.api.openapi_protobuf import encode_document
 from interlock.resources.kinds import KINDS
 from interlock.testing.asking import JOB, JOBS, Ask, Asker, asking
 
@@ -133,66 +131,11 @@ def test_openapi_v2_is_complete(ask: Ask) -> None:
     assert "nullable" not in json.dumps(document["definitions"])
 
 
-def _fields(message: bytes) -> list[tuple[int, int, Any]]:
-    """The fields of a protobuf message: number, wire type, value."""
-    found: list[tuple[int, int, Any]] = []
-    place = 0
-
-    def varint() -> int:
-        nonlocal place
-        value = shift = 0
-        while True:
-            byte = message[place]
-            place += 1
-            value |= (byte & 0x7F) << shift
-            if not byte & 0x80:
-                return value
-            shift += 7
-
-    while place < len(message):
-        tag = varint()
-        match tag & 7:
-            case 0:
-                found.append((tag >> 3, 0, varint()))
-            case 1:
-                found.append((tag >> 3, 1, message[place : place + 8]))
-                place += 8
-            case 2:
-                size = varint()
-                found.append((tag >> 3, 2, message[place : place + size]))
-                place += size
-            case other:
-                raise AssertionError(f"wire type {other}")
-    assert place == len(message)
-    return found
-
-
-def test_openapi_v2_in_protobuf_names_every_path_and_definition(ask: Ask) -> None:
+def test_openapi_v2_is_json_alone(ask: Ask) -> None:
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     answer = ask("GET", "/openapi/v2", headers={"accept": accept})
-    assert "@" not in answer.header("content-type")
-    fields = {number: value for number, _, value in _fields(answer.body)}
-    document = openapi.version_2()
-    assert fields[1] == b"2.0"
-    paths = [_fields(value) for number, _, value in _fields(fields[8]) if number == 2]
-    assert [item[0][2].decode() for item in paths] == list(document["paths"])
-    named = [_fields(value) for _, _, value in _fields(fields[9])]
-    assert [item[0][2].decode() for item in named] == list(document["definitions"])
-
-
-def test_protobuf_of_a_schema() -> None:
-    schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}
-    document = {
-        "swagger": "2.0",
-        "info": {"title": "t", "version": "1"},
-        "paths": {},
-        "definitions": {"X": schema},
-    }
-    definitions = _fields(encode_document(document))[-1][2]
-    written = {n: v for n, _, v in _fields(_fields(_fields(definitions)[0][2])[1][2])}
-    assert written[19] == b"a"
-    assert _fields(written[22]) == [(1, 2, b"object")]
-    assert _fields(_fields(_fields(written[25])[0][2])[1][2])[0] == (22, 2, b"\n\x06string")
+    assert answer.status == 406
+    assert "kubectl reads them since 1.27" in answer.json["message"]
 
 
 def test_a_table_has_the_columns_of_the_kind(ask: Ask) -> None:
