@@ -83,11 +83,6 @@ class WorkQueue:
         """How many keys wait for another try."""
         return len(self._retries)
 
-    @property
-    def next_moment(self) -> datetime | None:
-        """The earliest moment a key asked to be looked at again."""
-        return self._moments.earliest()
-
     def failures(self, item: Item) -> int:
         """How often in a row a key has failed."""
         return self._failures.get(item, 0)

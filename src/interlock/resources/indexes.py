@@ -40,21 +40,9 @@ class IndexSet:
         made._ranges = tuple(ranges)
         return made
 
-    def with_index(self, index: int) -> IndexSet:
-        """The set with one more number in it."""
-        return self if index in self else self._of(_joined(sorted((*self._ranges, (index, index)))))
-
     def union(self, indexes: Iterable[int]) -> IndexSet:
         """The set with all these numbers in it."""
         return self._of(_joined(sorted((*self._ranges, *((i, i) for i in indexes)))))
-
-    def missing_below(self, limit: int) -> Iterator[int]:
-        """The numbers from 0 up to (not including) `limit` that are not in the set, in order."""
-        position = 0
-        for first, last in self._ranges:
-            yield from range(position, min(first, limit))
-            position = last + 1
-        yield from range(position, limit)
 
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):

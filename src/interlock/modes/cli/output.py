@@ -94,11 +94,6 @@ class Terminal:
         self.stream.flush()
 
 
-def is_data(output: str) -> bool:
-    """Whether the format is one for programs."""
-    return output in ("json", "yaml") or output.startswith("jsonpath")
-
-
 def to_yaml(value: object) -> str:
     """YAML in the order in which the server wrote the fields."""
     import yaml

@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from interlock.resources.suggestions import did_you_mean
 from interlock.resources.timing.calendars import Calendar
 from interlock.resources.timing.day_texts import read_weekdays
 from interlock.resources.timing.due import Schedule
-from interlock.resources.timing.flaws import unreadable
 from interlock.resources.timing.plans import Action, Event
 from interlock.resources.timing.ticks import OnGap, OnRepeat
 from interlock.resources.timing.walls import Line
 from interlock.resources.timing.windows import daily, read_time_of_day
 from interlock.resources.timing.zones import Zone
-
-
-def read_action(text: str) -> Action:
-    """Read what an event does.
-
-    Raises:
-        UnreadableError: It is neither start nor stop.
-    """
-    if text in list(Action):
-        return Action(text)
-    if text == "restart":
-        message = "write a stop and a start at the same time instead"
-    else:
-        message = f"expected start or stop{did_you_mean(text, list(Action))}"
-    raise unreadable("action", text, message)
 
 
 def at_time_of_day(text: str, days: str = "*") -> Line:
