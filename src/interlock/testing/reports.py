@@ -8,6 +8,7 @@ from interlock.control.cache import Cache
 from interlock.control.clock import SystemClock
 from interlock.control.garbage import INDEXES
 from interlock.control.reconciler import Change
+from interlock.forecast.rehearsal.front import NoLogs
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
 from interlock.reporting.logs import Logs
 from interlock.reporting.roster import Roster
@@ -20,7 +21,6 @@ from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.store.memory import MemoryJournal, MemoryStore
-from interlock.testing.rehearsal.front import NoLogs
 
 
 class Reports:

@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 from msgspec.structs import replace
 
+from interlock.forecast.rehearsal.lines import Line
+from interlock.forecast.rehearsal.scenario import FOREVER, WorkRule
+from interlock.forecast.rehearsal.simulated_loop import run_now
+from interlock.forecast.rehearsal.world import World
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
-from interlock.testing.rehearsal.lines import Line
-from interlock.testing.rehearsal.scenario import FOREVER, WorkRule
-from interlock.testing.rehearsal.world import World
-from interlock.testing.simulation.loop import run_now
 
 #: What the control plane does within this time, it does at once.
 AT_ONCE = timedelta(seconds=2)

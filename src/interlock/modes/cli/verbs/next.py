@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any
 
+from interlock.forecast.rehearsal.times import read_moment
 from interlock.modes.cli.day_words import DayWords
 from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
@@ -35,7 +36,6 @@ from interlock.modes.cli.timemachine.coming import (
 from interlock.modes.cli.timemachine.defining import SCHEDULED, from_files, from_server
 from interlock.reporting.walls import day_at, start_of_day, told_in, told_time
 from interlock.resources.timing.zones import Zone, find_zone
-from interlock.testing.rehearsal.times import read_moment
 
 #: So many are told when neither an end nor a number was asked for.
 USUAL = 20

@@ -16,6 +16,7 @@ import argparse
 import shutil
 from datetime import date, datetime, timedelta
 
+from interlock.forecast.rehearsal.times import read_moment
 from interlock.modes.cli.day_words import DayWords
 from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
@@ -24,7 +25,6 @@ from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
 from interlock.reporting.walls import day_at
 from interlock.resources.timing.zones import Zone, find_zone
-from interlock.testing.rehearsal.times import read_moment
 
 #: A chart of more days is no picture any more.
 MOST_DAYS = 400

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from interlock.forecast.rehearsal.paths import find, read_path
+from interlock.forecast.rehearsal.times import read_moment
 from interlock.resources.timing.zones import find_zone
-from interlock.testing.rehearsal.paths import find, read_path
-from interlock.testing.rehearsal.times import read_moment
 
 LONDON = find_zone("Europe/London")
 START = datetime(2026, 3, 28, 12, 0, tzinfo=UTC)

@@ -6,7 +6,7 @@ from asyncio import events
 from collections.abc import Callable
 from random import Random
 
-from interlock.testing.simulation.loop import SimLoop, SpinningError
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, SpinningError
 
 #: How many callbacks may run at one moment before a world is said to spin.
 MOST_AT_ONCE = 5_000_000

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from interlock.testing.rehearsal.reading import ScenarioError, read_scenario
-from interlock.testing.rehearsal.script import Crash, Outage, Script, Verb
+from interlock.forecast.rehearsal.reading import ScenarioError, read_scenario
+from interlock.forecast.rehearsal.script import Crash, Outage, Script, Verb
 
 JOB: dict[str, Any] = {
     "kind": "Job",

@@ -1,4 +1,4 @@
-"""A machine that runs tasks: what its keeper has on record, and what really runs.
+"""A simulated machine that runs tasks: what its keeper has on record, and what really runs.
 
 The two differ on purpose. Work goes on when the keeper is gone, ends unseen, ignores signals and
 is slow to die. The checks look at what really runs (`lives`); the control planes only ever see
@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from random import Random
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.control.runtime import TaskStop
+from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimLoop
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
-from interlock.testing.simulation.history import History
-from interlock.testing.simulation.loop import SimHandle, SimLoop
 
 SIGKILL, SIGTERM = 9, 15
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
@@ -80,13 +80,21 @@ class Life:
         self.stop_by_us: int | None = None
 
 
+class Notes(Protocol):
+    """Whoever writes down what happens on a machine."""
+
+    def note(self, who: str, what: str, *about: str) -> None:
+        """Write down that something happened."""
+        ...
+
+
 class Machine:
     """The keeper's records, the processes, and the connections of the control planes."""
 
-    def __init__(self, loop: SimLoop, random: Random, history: History, origin: datetime) -> None:
+    def __init__(self, loop: SimLoop, random: Random, notes: Notes, origin: datetime) -> None:
         self._loop = loop
         self._random = random
-        self._history = history
+        self._notes = notes
         self._clock_origin = origin
         self.process = loop.start_process("machine")
         self.records: dict[TaskId, TaskReport] = {}
@@ -193,7 +201,7 @@ class Machine:
 
     def lose_keeper(self) -> None:
         """The keeper dies; what it started goes on, and the next keeper cannot prove its end."""
-        self._history.note("machine", "the keeper is killed and started again")
+        self._notes.note("machine", "the keeper is killed and started again")
         for task, record in tuple(self.records.items()):
             if record.state is ReportState.RUNNING and self._random.random() < 0.7:
                 self._record(replace(record, state=ReportState.UNKNOWN, message="keeper was lost"))
@@ -202,7 +210,7 @@ class Machine:
 
     def reboot(self) -> None:
         """Everything that ran is gone, and known to be gone."""
-        self._history.note("machine", "reboots")
+        self._notes.note("machine", "reboots")
         for task in tuple(self.lives):
             self._end_life(task, code=None, signal=SIGKILL)
         self._hanging.clear()
@@ -226,7 +234,7 @@ class Machine:
     def set_reachable(self, reachable: bool) -> None:
         """Lose or find the machine; its work goes on."""
         if reachable != self.reachable:
-            self._history.note("machine", "is found again" if reachable else "is lost")
+            self._notes.note("machine", "is found again" if reachable else "is lost")
         self.reachable = reachable
         if reachable:
             self._tell(list(self.records.values()))
@@ -360,7 +368,7 @@ class Machine:
     def _note(self, task: TaskId, what: str) -> None:
         order = self._orders.get(task)
         name = order.job if order else task.job_uid[:8]
-        self._history.note("machine", f"{name}-{task.task}-{task.attempt} {what}", name)
+        self._notes.note("machine", f"{name}-{task.task}-{task.attempt} {what}", name)
 
 
 def _report(order: TaskOrder, state: ReportState) -> TaskReport:

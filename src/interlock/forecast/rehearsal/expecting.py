@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
+from interlock.forecast.rehearsal.ground import Ground
+from interlock.forecast.rehearsal.paths import read_path
+from interlock.forecast.rehearsal.scenario import Bounds, ExpectSpec, LineMatch
+from interlock.forecast.rehearsal.script import CountCheck, Expected, ValueCheck
 from interlock.resources.codec import from_builtins
-from interlock.testing.rehearsal.ground import Ground
-from interlock.testing.rehearsal.paths import read_path
-from interlock.testing.rehearsal.scenario import Bounds, ExpectSpec, LineMatch
-from interlock.testing.rehearsal.script import CountCheck, Expected, ValueCheck
 
 _EXPECTED = "expected an object with a path and a value, or a match with a count"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from interlock.forecast.rehearsal.lines import written
+from interlock.forecast.rehearsal.simulated_loop import SimHandle
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.metadata import Key, Resource
@@ -18,8 +20,6 @@ from interlock.resources.timing.plans import Action, Turn
 from interlock.resources.timing.ticks import OnGap
 from interlock.schedules.calendars import read_calendar
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
-from interlock.testing.rehearsal.lines import written
-from interlock.testing.simulation.loop import SimHandle
 
 #: Finds a stored object.
 Get = Callable[[Key], Resource | None]

@@ -10,6 +10,9 @@ from random import Random
 from msgspec.structs import replace
 
 from interlock.control.runtime import Listener, TaskStop
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess
+from interlock.forecast.rehearsal.simulated_machine import SIGKILL, Behaviour, Life, Machine
+from interlock.forecast.rehearsal.work import WorkModel
 from interlock.resources.job import Job
 from interlock.resources.tasks import (
     ReportState,
@@ -19,13 +22,9 @@ from interlock.resources.tasks import (
     TaskState,
     TaskStatus,
 )
-from interlock.testing.rehearsal.work import WorkModel
-from interlock.testing.simulation.history import History
-from interlock.testing.simulation.loop import SimLoop, SimProcess
-from interlock.testing.simulation.machine import SIGKILL, Behaviour, Life, Machine
 
 
-class _Nowhere(History):
+class _Nowhere:
     """What the machine notes for those who look for bugs is not kept."""
 
     def note(self, who: str, what: str, *about: str) -> None:
@@ -36,7 +35,7 @@ class Stage(Machine):
     """A machine without luck, on which attempts do what the work model says."""
 
     def __init__(self, loop: SimLoop, origin: datetime, work: WorkModel) -> None:
-        super().__init__(loop, Random(0), _Nowhere(loop), origin)
+        super().__init__(loop, Random(0), _Nowhere(), origin)
         self._work = work
 
     def resume(self, job: Job) -> None:

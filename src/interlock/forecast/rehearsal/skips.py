@@ -7,13 +7,13 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from interlock.forecast.rehearsal.lines import written
 from interlock.resources.calendar import Calendar
 from interlock.resources.job_config import JobConfig, Skip
 from interlock.resources.metadata import Key, Resource
 from interlock.schedules.calendars import FoundCalendar, read_calendar
 from interlock.schedules.configs.due_times import next_due
 from interlock.schedules.configs.reading import read_timing
-from interlock.testing.rehearsal.lines import written
 
 #: Stretches of more due times stay one line.
 MOST = 1000

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from interlock.forecast.rehearsal.scenario import LineMatch
 from interlock.resources.admission import AdmissionPhase, Wait, WaitReason
 from interlock.resources.controlled_job import ControlledJob, WindowOutcome, WindowRecord
 from interlock.resources.job import Job
@@ -19,7 +20,6 @@ from interlock.resources.tasks import EndedTask, TaskState
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
-from interlock.testing.rehearsal.scenario import LineMatch
 
 #: Waits that the system itself ends at the same moment are nobody's business.
 _BRIEF = (WaitReason.NOT_IN_BOOKS,)

@@ -10,14 +10,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from interlock.resources.kinds import KINDS
-from interlock.resources.metadata import Key
-from interlock.resources.modes import Mode
-from interlock.testing.rehearsal.checking import Checks, Difference
-from interlock.testing.rehearsal.front import Answer, Front
-from interlock.testing.rehearsal.lines import Line
-from interlock.testing.rehearsal.scenario import FinishSpec, LoseSpec, RunsIn
-from interlock.testing.rehearsal.script import (
+from interlock.forecast.rehearsal.checking import Checks, Difference
+from interlock.forecast.rehearsal.front import Answer, Front
+from interlock.forecast.rehearsal.lines import Line
+from interlock.forecast.rehearsal.scenario import FinishSpec, LoseSpec, RunsIn
+from interlock.forecast.rehearsal.script import (
     Act,
     Apply,
     Crash,
@@ -30,7 +27,10 @@ from interlock.testing.rehearsal.script import (
     Step,
     Verb,
 )
-from interlock.testing.rehearsal.world import FAILOVER_S, PLANE, World
+from interlock.forecast.rehearsal.world import FAILOVER_S, PLANE, World
+from interlock.resources.kinds import KINDS
+from interlock.resources.metadata import Key
+from interlock.resources.modes import Mode
 
 _MICROSECOND = timedelta(microseconds=1)
 #: A control plane that crashed is started again by whoever watches over it.

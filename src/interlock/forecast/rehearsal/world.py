@@ -8,7 +8,7 @@ from functools import cache
 from random import Random
 
 from msgspec import NODEFAULT
-from msgspec.structs import fields, replace
+from msgspec.structs import fields
 
 from interlock.api.writes import prepared
 from interlock.control.gate import Gate
@@ -16,6 +16,15 @@ from interlock.control.lease import Election, LeaseTimes
 from interlock.control.reconciler import Change as CacheChange
 from interlock.control.runtime import Runtime
 from interlock.execution.reconciler import Patience
+from interlock.forecast.rehearsal.calm_loop import CalmLoop
+from interlock.forecast.rehearsal.lines import Line, line_about, lines_of
+from interlock.forecast.rehearsal.scenario import WorkRule
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimProcess, run_now
+from interlock.forecast.rehearsal.skips import told_skips
+from interlock.forecast.rehearsal.stage import Stage, StageRuntime
+from interlock.forecast.rehearsal.windows import SkippedWindows
+from interlock.forecast.rehearsal.work import WorkModel
 from interlock.plane import ControlPlane
 from interlock.reporting.roster import Roster
 from interlock.resources.cluster import Namespace
@@ -27,19 +36,10 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.modes import Mode
 from interlock.resources.tasks import TaskOrder
-from interlock.store.contract import Event, EventType, Now
+from interlock.store.contract import EventType
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryJournal, MemoryStore
 from interlock.store.watching import Change
-from interlock.testing.rehearsal.lines import Line, line_about, lines_of
-from interlock.testing.rehearsal.loop import CalmLoop
-from interlock.testing.rehearsal.scenario import WorkRule
-from interlock.testing.rehearsal.skips import told_skips
-from interlock.testing.rehearsal.stage import Stage, StageRuntime
-from interlock.testing.rehearsal.windows import SkippedWindows
-from interlock.testing.rehearsal.work import WorkModel
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimHandle, SimProcess, run_now
 
 #: Nobody else can lead here, so the lease need not be renewed: time jumps over it.
 LEASE = LeaseTimes(lasts_s=1e9, renew_by_s=1e9, every_s=1e9)
@@ -50,41 +50,6 @@ PLANE = Key("ControlPlane", "", "interlock")
 #: What is written takes no time here, so nothing is gained by writing less.
 _AT_ONCE = Patience(timedelta(), timedelta())
 _MICROSECOND = timedelta(microseconds=1)
-
-
-class RecordedStore(MemoryStore):
-    """The memory store, with a listener who hears of every write."""
-
-    def __init__(self, now: Now, heard: Callable[[Change], None]) -> None:
-        self._heard: Callable[[Change], None] = lambda _: None
-        super().__init__(now, SeededIdentities(Random("rehearsal")))
-        self._heard = heard
-
-    def go_on_from(self, version: int) -> None:
-        """Number what is written from now on after what another store wrote."""
-        self._last_version = max(self._last_version, version)
-
-    def put(self, resource: Resource) -> None:
-        """Store a resource as it is: as an earlier life left it, and after all that it names."""
-        self.go_on_from(_newest_in(resource))
-        change = self._decide_create(resource)
-        made = change.event.resource
-        assert made is not None
-        given = resource.metadata
-        metadata = replace(
-            made.metadata,
-            uid=given.uid or made.metadata.uid,
-            generation=given.generation or made.metadata.generation,
-            creation_timestamp=given.creation_timestamp or made.metadata.creation_timestamp,
-            deletion_timestamp=given.deletion_timestamp,
-        )
-        kept = replace(resource, metadata=metadata)
-        event = Event(EventType.ADDED, kept, change.version)
-        run_now(self._carry_out(replace(change, event=event), dry_run=False))
-
-    def _commit(self, change: Change) -> None:
-        super()._commit(change)
-        self._heard(change)
 
 
 class Plane:
@@ -155,7 +120,8 @@ class World:
         self.most_tasks = most_tasks
         self.loop = CalmLoop()
         self.lines: list[Line] = []
-        self.store = RecordedStore(self.now, self._heard)
+        identities = SeededIdentities(Random("rehearsal"))
+        self.store = MemoryStore(self.now, identities, on_commit=self._heard)
         self.journal = MemoryJournal()
         self.stage = Stage(self.loop, start, WorkModel(work, self._is_kept))
         self.plane: Plane | None = None
@@ -181,7 +147,8 @@ class World:
             ready = prepared(resource)
             if _has_status(ready):
                 self._is_old = True
-                self.store.put(ready)
+                self.store.go_on_from(_newest_in(ready))
+                self.store.adopt(ready)
                 self._is_old = False
             else:
                 run_now(self.store.create(ready))
@@ -192,11 +159,11 @@ class World:
 
     def get(self, key: Key) -> Resource | None:
         """An object, if there is one."""
-        return self.store._shelves.get(key)
+        return self.store.find(key)
 
     def all_of(self, kind: str, namespace: str) -> list[Resource]:
         """The objects of a kind in a namespace, in the order of their names."""
-        return list(self.store._shelves.in_order(kind, namespace or None))
+        return list(self.store.find_all(kind, namespace or None))
 
     def _make_namespace(self, name: str) -> None:
         if name and self.get(Key("Namespace", "", name)) is None:

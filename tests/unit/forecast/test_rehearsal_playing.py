@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from interlock.forecast.rehearsal.front import Front
+from interlock.forecast.rehearsal.player import Hands, Played, play
+from interlock.forecast.rehearsal.reading import read_scenario
+from interlock.forecast.rehearsal.world import World
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Metadata
 from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
-from interlock.testing.rehearsal.front import Front
-from interlock.testing.rehearsal.player import Hands, Played, play
-from interlock.testing.rehearsal.reading import read_scenario
-from interlock.testing.rehearsal.world import World
 
 CONFIG: dict[str, Any] = {
     "kind": "JobConfig",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from interlock.testing.rehearsal.world import Plane, World
+from interlock.forecast.rehearsal.world import Plane, World
 
 if TYPE_CHECKING:
     from interlock.api.app import ApiApp

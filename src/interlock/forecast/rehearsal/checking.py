@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from interlock.forecast.rehearsal.lines import Line, written
+from interlock.forecast.rehearsal.paths import find
+from interlock.forecast.rehearsal.scenario import Bounds
+from interlock.forecast.rehearsal.script import CountCheck, Expected, ValueCheck
+from interlock.forecast.rehearsal.world import World
 from interlock.resources.codec import encode
 from interlock.resources.metadata import Key, Resource
-from interlock.testing.rehearsal.lines import Line, written
-from interlock.testing.rehearsal.paths import find
-from interlock.testing.rehearsal.scenario import Bounds
-from interlock.testing.rehearsal.script import CountCheck, Expected, ValueCheck
-from interlock.testing.rehearsal.world import World
 
 #: So many lines are shown of those that were counted.
 _SHOWN = 3

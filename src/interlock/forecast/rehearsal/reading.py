@@ -8,19 +8,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from interlock.resources.codec import from_builtins
-from interlock.resources.durations import parse_duration
-from interlock.resources.errors import BadRequestError, InvalidError, Problem
-from interlock.resources.metadata import Key, Resource
-from interlock.resources.reading import Reader
-from interlock.resources.shapes import fields_of
-from interlock.resources.suggestions import child, nearest, shortened
-from interlock.resources.validation import read_resource
-from interlock.testing.rehearsal import targets
-from interlock.testing.rehearsal.expecting import Expectations
-from interlock.testing.rehearsal.ground import Ground, ReadFile
-from interlock.testing.rehearsal.scenario import FOREVER, EventSpec, ScenarioSpec, WorkRule
-from interlock.testing.rehearsal.script import (
+from interlock.forecast.rehearsal import targets
+from interlock.forecast.rehearsal.expecting import Expectations
+from interlock.forecast.rehearsal.ground import Ground, ReadFile
+from interlock.forecast.rehearsal.scenario import FOREVER, EventSpec, ScenarioSpec, WorkRule
+from interlock.forecast.rehearsal.script import (
     Act,
     Apply,
     Crash,
@@ -33,6 +25,14 @@ from interlock.testing.rehearsal.script import (
     Step,
     Verb,
 )
+from interlock.resources.codec import from_builtins
+from interlock.resources.durations import parse_duration
+from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.metadata import Key, Resource
+from interlock.resources.reading import Reader
+from interlock.resources.shapes import fields_of
+from interlock.resources.suggestions import child, nearest, shortened
+from interlock.resources.validation import read_resource
 
 #: The orders that an event can be, in the words of the file.
 ORDERS = (

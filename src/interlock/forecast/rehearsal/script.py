@@ -8,9 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock.resources.metadata import Key, Resource
-from interlock.resources.timing.zones import Zone
-from interlock.testing.rehearsal.scenario import (
+from interlock.forecast.rehearsal.scenario import (
     Bounds,
     FinishSpec,
     LineMatch,
@@ -18,6 +16,8 @@ from interlock.testing.rehearsal.scenario import (
     Settings,
     WorkRule,
 )
+from interlock.resources.metadata import Key, Resource
+from interlock.resources.timing.zones import Zone
 
 
 class Apply(Struct, frozen=True):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
+from interlock.forecast.rehearsal.scenario import OnTerm, WorkRule
+from interlock.forecast.rehearsal.simulated_machine import Behaviour
 from interlock.resources.tasks import TaskOrder
-from interlock.testing.rehearsal.scenario import OnTerm, WorkRule
-from interlock.testing.simulation.machine import Behaviour
 
 #: Longer than any world lives.
 FOREVER_S = 1e9

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from interlock.control.clock import listening
-from interlock.testing.simulation.loop import SimHandle, SimLoop, SimProcess
+from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimLoop, SimProcess
 
 _MICROSECOND = timedelta(microseconds=1)
 
