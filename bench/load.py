@@ -117,6 +117,12 @@ class Client:
         self.ended = 0
         self._begin_watch()
 
+    def _connect_again(self) -> None:
+        """Begin with fresh connections: a server hangs up on those that were silent for long."""
+        for each in self._creators:
+            each.close()
+        self._creators = [self._connect() for _ in self._creators]
+
     def _connect(self) -> socket.socket:
         made = socket.create_connection(self._address, PATIENCE_S)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -149,6 +155,7 @@ class Client:
 
     def create_and_await(self, requests: Sequence[bytes]) -> float:
         """Create Jobs on all connections at once; returns the seconds until all have ended."""
+        self._connect_again()
         begun = time.perf_counter()
         target = self.ended + len(requests)
         waiting = iter(requests)
@@ -173,6 +180,7 @@ class Client:
 
     def create_all(self, requests: Sequence[bytes]) -> float:
         """Create Jobs on all connections at once; returns the seconds until all are durable."""
+        self._connect_again()
         begun = time.perf_counter()
         waiting = iter(requests)
         with selectors.DefaultSelector() as ready:

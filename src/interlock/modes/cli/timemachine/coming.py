@@ -15,14 +15,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from interlock.control.cache import Cache
 from interlock.modes.cli.moments import write_moment
 from interlock.reporting.walls import day_at, told_time
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Key, Resource
 from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.timing.plans import Action
 from interlock.resources.timing.zones import Zone, find_zone
@@ -68,8 +67,8 @@ class Definitions:
         self.configs: dict[tuple[str, str], JobConfig] = {}
         self.controlled: dict[tuple[str, str], ControlledJob] = {}
         self.jobs: dict[tuple[str, str], Job] = {}
-        self._cache: Cache[Calendar] = Cache("Calendar")
-        self.calendars = Calendars(self._cache)
+        self._stored: dict[Key, Calendar] = {}
+        self.calendars = Calendars(self._stored.get)
         self._timings = Timings(self.calendars)
 
     def add(self, resource: Resource) -> None:
@@ -83,7 +82,7 @@ class Definitions:
             case Job():
                 self.jobs[place] = resource
             case Calendar():
-                self._cache.note(resource)
+                self._stored[resource.key] = resource
 
     def all(self) -> Iterator[Resource]:
         """Everything that something may be due for."""
