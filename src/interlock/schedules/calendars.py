@@ -8,7 +8,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from interlock.resources.calendar import Calendar as CalendarResource
-from interlock.resources.metadata import Key
+from interlock.resources.controlled_job import ControlledJob, EventSpec, WindowSpec
+from interlock.resources.job_config import JobConfig
+from interlock.resources.metadata import Key, Resource
+from interlock.resources.schedule import ScheduleSpec
 from interlock.resources.timing.calendars import Calendar, NamedDays
 from interlock.resources.timing.day_texts import read_days
 from interlock.resources.timing.flaws import UnreadableError
@@ -58,6 +61,16 @@ class Calendars:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
         return found
+
+
+def calendars_named_by(resource: Resource) -> tuple[str, ...]:
+    """The calendars that a schedule names, each once."""
+    parts: tuple[ScheduleSpec | WindowSpec | EventSpec, ...] = ()
+    if isinstance(resource, JobConfig):
+        parts = resource.spec.schedules
+    elif isinstance(resource, ControlledJob):
+        parts = (*resource.spec.windows, *resource.spec.events)
+    return tuple(dict.fromkeys(name for part in parts for name in (*part.exclude, *part.only)))
 
 
 def read_calendar(stored: CalendarResource) -> FoundCalendar:

@@ -144,7 +144,7 @@ def test_a_calendar_that_cannot_be_read_is_as_good_as_none_and_says_why(day: str
 
 
 def test_an_edit_of_the_template_alone_is_no_new_timing() -> None:
-    timings = Timings(Calendars({}.get))
+    timings = Timings(Calendars(lambda _: None))
     edited = replace(
         _newer(CONFIG, generation=2), spec=replace(CONFIG.spec, template=a_template("false"))
     )

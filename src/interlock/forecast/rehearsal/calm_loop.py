@@ -15,8 +15,10 @@ MOST_AT_ONCE = 5_000_000
 class CalmLoop(SimLoop):
     """Jumps from one moment at which something is due to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_steps: int | None = None) -> None:
+        """Begin; with `most_steps`, no more callbacks than that are ever run."""
         super().__init__(Random(0))
+        self._most_steps = most_steps
         #: Called whenever all that is due at a moment has happened, before time moves on.
         self.on_settled: Callable[[], None] = lambda: None
         self._steps_before = 0
@@ -52,6 +54,8 @@ class CalmLoop(SimLoop):
         while self._step():
             if self.steps - self._steps_before > MOST_AT_ONCE:
                 raise SpinningError(f"more than {MOST_AT_ONCE} callbacks at {self.time():.6f} s")
+            if self._most_steps is not None and self.steps > self._most_steps:
+                raise SpinningError(f"more than {self._most_steps} callbacks are needed")
         return True
 
     def _step(self) -> bool:

@@ -114,11 +114,12 @@ class World:
         work: tuple[WorkRule, ...] = (),
         mode: Mode = Mode.EMBEDDED,
         most_tasks: int = 1000,
+        most_steps: int | None = None,
     ) -> None:
         self.start = start
         self.mode = mode
         self.most_tasks = most_tasks
-        self.loop = CalmLoop()
+        self.loop = CalmLoop(most_steps)
         self.lines: list[Line] = []
         identities = SeededIdentities(Random("rehearsal"))
         self.store = MemoryStore(self.now, identities, on_commit=self._heard)

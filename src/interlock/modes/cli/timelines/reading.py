@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+from interlock.forecast.upcoming import Definitions
 from interlock.kube.wire import WIRES
 from interlock.modes.cli.api import PAGE
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.coming import Definitions
 from interlock.modes.cli.timemachine.defining import from_server
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from interlock.forecast.rehearsal.targets import placed
+from interlock.forecast.upcoming import Definitions
 from interlock.kube.wire import WIRES
 from interlock.modes.cli.api import PAGE, Api
 from interlock.modes.cli.documents import read_good
@@ -15,7 +16,6 @@ from interlock.modes.cli.finding import found
 from interlock.modes.cli.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
 from interlock.modes.cli.schedules import read_calendars, read_one
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.coming import Definitions
 from interlock.resources.metadata import Resource
 from interlock.resources.validation import read_resource
 

@@ -19,13 +19,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from interlock.forecast.rehearsal.times import read_moment
-from interlock.modes.cli.day_words import DayWords
-from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
-from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
-from interlock.modes.cli.kinds import Kind, parse_names
-from interlock.modes.cli.moments import server_now
-from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.coming import (
+from interlock.forecast.upcoming import (
     RUN,
     START,
     STOP,
@@ -33,8 +27,15 @@ from interlock.modes.cli.timemachine.coming import (
     Definitions,
     why_nothing,
 )
+from interlock.modes.cli.day_words import DayWords
+from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
+from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
+from interlock.modes.cli.kinds import Kind, parse_names
+from interlock.modes.cli.moments import server_now
+from interlock.modes.cli.session import Session
 from interlock.modes.cli.timemachine.defining import SCHEDULED, from_files, from_server
 from interlock.reporting.walls import day_at, start_of_day, told_in, told_time
+from interlock.resources.codec import to_builtins
 from interlock.resources.timing.zones import Zone, find_zone
 
 #: So many are told when neither an end nor a number was asked for.
@@ -68,7 +69,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     coming = definitions.coming(begin, brief=not args.output)
     if args.output:
         found = [each.data() for each in _bounded(coming, end, args)]
-        session.terminal.data(found, "json")
+        session.terminal.data(to_builtins(found), "json")
         return OK
     shown = list(_bounded(_without_told_ends(coming), end, args))
     _show(session, shown, now, namespaces=bool(args.all_namespaces))

@@ -52,8 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Read what there is, and draw it."""
-    from interlock.modes.cli.timelines.charting import chart_of
+    from interlock.forecast.timeline.chart import chart_of
     from interlock.modes.cli.timelines.reading import read_all
+    from interlock.resources.codec import to_builtins
 
     named = _named(args.names)
     if args.days and (args.begin or args.to):
@@ -65,7 +66,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     chart = chart_of(definitions, jobs, lambda zone: days_in(zone, args, now), now)
     terminal = session.terminal
     if args.output == "json":
-        terminal.data(chart.data(), "json")
+        terminal.data(to_builtins(chart.data()), "json")
     elif args.output == "svg":
         from interlock.modes.cli.timelines import svg
 

@@ -7,10 +7,10 @@ from datetime import date, datetime, timedelta
 
 from msgspec.structs import replace
 
-from interlock.modes.cli.timelines.model import Chart, Row
-from interlock.modes.cli.timelines.summaries import of_config, of_controlled
-from interlock.modes.cli.timelines.tracks import Range, Track, track_of, zone_of
-from interlock.modes.cli.timemachine.coming import Definitions
+from interlock.forecast.timeline.model import Chart, Row
+from interlock.forecast.timeline.summaries import of_config, of_controlled
+from interlock.forecast.timeline.tracks import Range, Track, track_of, zone_of
+from interlock.forecast.upcoming import Definitions
 from interlock.reporting.walls import start_of_day
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job

@@ -1,7 +1,7 @@
-"""What is coming: the due times, starts and stops that the schedules room would see.
+"""Upcoming due times, starts and stops: what the schedules room will see, in order.
 
-Everything is worked out lazily, in order: who asks for a few of many configs pays for those few
-and for the first of each other one.
+Everything is worked out lazily: who asks for a few of many configs pays for those few and for the
+first of each other one. Who answers strangers bounds the work with an `Effort`.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from enum import StrEnum
 from itertools import islice
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from interlock.modes.cli.moments import write_moment
 from interlock.reporting.walls import day_at, told_time
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.errors import BadRequestError
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.plans import Action
+from interlock.resources.timing.plans import Action, Turn
 from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.schedules.calendars import Calendars
@@ -31,9 +31,63 @@ from interlock.schedules.configs.due_times import Planned, Timing, next_due
 from interlock.schedules.configs.reading import Timings, digest_of, skips_between
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
 
-RUN, START, STOP, SKIP = "run", "start", "stop", "skip"
 CLOSES = "the window closes"
 SUSPENDED = "suspended: nothing starts until it is resumed"
+#: A search that passes over so many starts and stops of one object in a row is given up.
+MOST_IN_VAIN = 10_000
+
+
+class UpcomingAction(StrEnum):
+    """What will happen."""
+
+    #: A due time of a JobConfig: a Job is made.
+    RUN = "run"
+    #: A window opens, or a Job may start.
+    START = "start"
+    #: What runs is told to stop.
+    STOP = "stop"
+    #: Something is due and will not happen.
+    SKIP = "skip"
+
+
+RUN, START = UpcomingAction.RUN, UpcomingAction.START
+STOP, SKIP = UpcomingAction.STOP, UpcomingAction.SKIP
+
+
+class Upcoming(Struct, frozen=True, kw_only=True):
+    """One thing that will happen, or will not although it is due; for programs."""
+
+    at: datetime
+    kind: str
+    namespace: str
+    name: str
+    action: UpcomingAction
+    reason: str
+
+
+class TooMuchError(BadRequestError):
+    """More would have to be worked out than whoever asked may have worked out."""
+
+
+class Effort:
+    """How many due times, starts and stops may be looked at in all; None is no limit."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
+        self._left = most
+
+    def spend(self) -> None:
+        """Look at one more.
+
+        Raises:
+            TooMuchError: There were too many already.
+        """
+        if self._left is None:
+            return
+        if self._left <= 0:
+            told = f"more than {self._most} due times, starts and stops would have to be looked at"
+            raise TooMuchError(f"{told}: ask for one object or namespace, or for less time")
+        self._left -= 1
 
 
 class Coming(Struct, frozen=True, kw_only=True):
@@ -43,33 +97,36 @@ class Coming(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
-    action: str
+    action: UpcomingAction
     reason: str = ""
     #: The wall on which the schedule hangs.
     zone: Zone
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Upcoming:
         """For programs."""
-        return {
-            "at": write_moment(self.at),
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-            "action": self.action,
-            "reason": self.reason,
-        }
+        return Upcoming(
+            at=self.at,
+            kind=self.kind,
+            namespace=self.namespace,
+            name=self.name,
+            action=self.action,
+            reason=self.reason,
+        )
 
 
 class Definitions:
     """What schedules there are, and the calendars that they name."""
 
-    def __init__(self) -> None:
+    def __init__(self, effort: Effort | None = None) -> None:
+        self.effort = effort or Effort()
         self.configs: dict[tuple[str, str], JobConfig] = {}
         self.controlled: dict[tuple[str, str], ControlledJob] = {}
         self.jobs: dict[tuple[str, str], Job] = {}
         self._stored: dict[Key, Calendar] = {}
         self.calendars = Calendars(self._stored.get)
         self._timings = Timings(self.calendars)
+        #: Those of whom nothing was found for too long.
+        self._given_up: set[Key] = set()
 
     def add(self, resource: Resource) -> None:
         """Take in an object; those that have no part in this are passed over."""
@@ -121,12 +178,24 @@ class Definitions:
             yield known
             after = known.at
         timing = self._timings.of(config)
-        streams = [_of_planned(config, planned, after) for planned in timing.planned]
+        streams = [self._of_planned(config, planned, after) for planned in timing.planned]
         last: datetime | None = None
         for each in heapq.merge(*streams, key=_order):
             if each.at != last:
                 yield each
             last = each.at
+
+    def _of_planned(self, config: JobConfig, planned: Planned, after: datetime) -> Iterator[Coming]:
+        alone = Timing(planned=(planned,), digest="")
+        zone = planned.schedule.zone
+        lines = ", ".join(line.text for line in planned.schedule.lines)
+        while (due := next_due(alone, after)) is not None:
+            self.effort.spend()
+            if due.reason is None:
+                yield coming_of(config, zone, due.at, RUN, f"cron {lines}")
+            else:
+                yield coming_of(config, zone, due.at, SKIP, due.message)
+            after = due.at
 
     def of_controlled(self, controlled: ControlledJob, after: datetime) -> Iterator[Coming]:
         """The starts and stops of a ControlledJob; stops of what does not run are left out."""
@@ -134,25 +203,19 @@ class Definitions:
         if table is None:
             return
         first_stop = table.closes_after(after) if missing else None
+        in_vain = 0
         for turn in table.upcoming(after):
-            if turn.action is Action.STOP:
-                before = table.state_at(turn.at - timedelta(microseconds=1))
-                if turn.skipped is not None:
-                    if before.is_inside:
-                        reason = f"it does not stop: {turn.skipped}"
-                        yield coming_of(controlled, table.zone, turn.at, SKIP, reason)
-                    continue
-                # While a calendar is missing nothing starts: only what runs is stopped.
-                is_idle = bool(missing) and (not controlled.status.active or turn.at != first_stop)
-                if not is_idle and (before.is_inside or not table.has_starts):
-                    reason = table.state_at(turn.at).held or CLOSES
-                    yield coming_of(controlled, table.zone, turn.at, STOP, reason)
-            elif turn.skipped is not None or missing:
-                reason = turn.skipped or missing
-                yield coming_of(controlled, table.zone, turn.at, SKIP, reason)
-            else:
-                until = until_text(table.closes_after(turn.at), table.zone, turn.at)
-                yield coming_of(controlled, table.zone, turn.at, START, until)
+            self.effort.spend()
+            told = _of_turn(controlled, table, turn, missing, first_stop)
+            if told is not None:
+                in_vain = 0
+                yield told
+                continue
+            # Stops that find nothing running may come every second for centuries.
+            in_vain += 1
+            if in_vain >= MOST_IN_VAIN:
+                self._given_up.add(controlled.key)
+                return
 
     def timetable(self, controlled: ControlledJob) -> tuple[Timetable | None, str]:
         """The plan with its exceptions, and why nothing starts by it; None when it is no plan."""
@@ -182,6 +245,9 @@ class Definitions:
             table, problem = self.timetable(controlled)
             if table is None:
                 yield f"controlledjob/{controlled.metadata.name}: {problem}"
+            elif controlled.key in self._given_up:
+                told = f"its next {MOST_IN_VAIN} stops find nothing running; no more were looked at"
+                yield f"controlledjob/{controlled.metadata.name}: {told}"
 
     def zones(self) -> set[str]:
         """The zones that the schedules hang in."""
@@ -224,19 +290,35 @@ def _written_down(config: JobConfig, after: datetime) -> Coming | None:
     return coming_of(config, zone, first, RUN, f"cron {lines}")
 
 
-def _of_planned(config: JobConfig, planned: Planned, after: datetime) -> Iterator[Coming]:
-    alone = Timing(planned=(planned,), digest="")
-    zone = planned.schedule.zone
-    lines = ", ".join(line.text for line in planned.schedule.lines)
-    while (due := next_due(alone, after)) is not None:
-        if due.reason is None:
-            yield coming_of(config, zone, due.at, RUN, f"cron {lines}")
-        else:
-            yield coming_of(config, zone, due.at, SKIP, due.message)
-        after = due.at
+def _of_turn(
+    controlled: ControlledJob,
+    table: Timetable,
+    turn: Turn,
+    missing: str,
+    first_stop: datetime | None,
+) -> Coming | None:
+    """What a start or stop of the plan comes to; None for a stop of what does not run."""
+    if turn.action is Action.STOP:
+        before = table.state_at(turn.at - timedelta(microseconds=1))
+        if turn.skipped is not None:
+            reason = f"it does not stop: {turn.skipped}"
+            stays = coming_of(controlled, table.zone, turn.at, SKIP, reason)
+            return stays if before.is_inside else None
+        # While a calendar is missing nothing starts: only what runs is stopped.
+        is_idle = bool(missing) and (not controlled.status.active or turn.at != first_stop)
+        if is_idle or not (before.is_inside or not table.has_starts):
+            return None
+        reason = table.state_at(turn.at).held or CLOSES
+        return coming_of(controlled, table.zone, turn.at, STOP, reason)
+    if turn.skipped is not None or missing:
+        return coming_of(controlled, table.zone, turn.at, SKIP, turn.skipped or missing)
+    until = until_text(table.closes_after(turn.at), table.zone, turn.at)
+    return coming_of(controlled, table.zone, turn.at, START, until)
 
 
-def coming_of(of: Resource, zone: Zone, at: datetime, action: str, reason: str) -> Coming:
+def coming_of(
+    of: Resource, zone: Zone, at: datetime, action: UpcomingAction, reason: str
+) -> Coming:
     """One thing that will happen to an object."""
     metadata = of.metadata
     return Coming(

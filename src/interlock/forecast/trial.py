@@ -1,4 +1,4 @@
-"""What a change would do at once: the real decisions, on a copy of what is stored."""
+"""A trial run: what a change would do at once, by the real decisions on a copy of the store."""
 
 from __future__ import annotations
 
@@ -44,39 +44,52 @@ class AtOnce(Struct, frozen=True, kw_only=True):
 
 
 def at_once(
-    stored: Sequence[Resource], changed: Sequence[Resource], now: datetime, mode: Mode
-) -> list[AtOnce]:
-    """What a change would do at once that does not happen without it."""
-    owners: dict[Key, tuple[str, str]] = {}
-    without = {_what(line) for line in _happens(stored, (), now, mode, owners)}
-    found = _happens(stored, changed, now, mode, owners)
-    return list(_told([line for line in found if _what(line) not in without], owners))
-
-
-def _happens(
     stored: Sequence[Resource],
     changed: Sequence[Resource],
     now: datetime,
     mode: Mode,
+    *,
+    most_steps: int | None = None,
+) -> list[AtOnce]:
+    """What a change would do at once that does not happen without it.
+
+    Raises:
+        SpinningError: More steps are needed than there may be.
+    """
+    owners: dict[Key, tuple[str, str]] = {}
+
+    def happens(some: Sequence[Resource]) -> list[Line]:
+        world = World(now, work=_GOES_ON, mode=mode, most_steps=most_steps)
+        try:
+            return _happens(world, stored, some, owners)
+        finally:
+            world.close()
+
+    without = {_what(line) for line in happens(())}
+    found = happens(changed)
+    return list(_told([line for line in found if _what(line) not in without], owners))
+
+
+def _happens(
+    world: World,
+    stored: Sequence[Resource],
+    changed: Sequence[Resource],
     owners: dict[Key, tuple[str, str]],
 ) -> list[Line]:
     """The lines about Jobs; notes whose Jobs they are."""
-    world = World(now, work=_GOES_ON, mode=mode)
-    try:
-        world.store.go_on_from(max((one.version for one in stored), default=0))
-        world.put(stored)
-        world.begin()
-        world.play_until(now)
-        before = len(world.lines) if changed else 0
-        for resource in changed:
-            _change(world, resource)
-        world.play_until(now + AT_ONCE)
-        for job in (*stored, *world.all_of("Job", "")):
-            if isinstance(job, Job):
-                owners[job.key] = _owner_of(job)
-        return [line for line in world.lines[before:] if line.kind == "Job"]
-    finally:
-        world.close()
+    now = world.now()
+    world.store.go_on_from(max((one.version for one in stored), default=0))
+    world.put(stored)
+    world.begin()
+    world.play_until(now)
+    before = len(world.lines) if changed else 0
+    for resource in changed:
+        _change(world, resource)
+    world.play_until(now + AT_ONCE)
+    for job in (*stored, *world.all_of("Job", "")):
+        if isinstance(job, Job):
+            owners[job.key] = _owner_of(job)
+    return [line for line in world.lines[before:] if line.kind == "Job"]
 
 
 def _change(world: World, resource: Resource) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 
-from interlock.modes.cli.moments import length
-from interlock.modes.cli.timelines.model import RUNS, Mark, Sign, Sort, Span
-from interlock.modes.cli.timelines.tracks import MOST_DUE, records_of
+from interlock.forecast.timeline.model import RUNS, Mark, Sign, Sort, Span
+from interlock.forecast.timeline.tracks import MOST_DUE, records_of
 from interlock.reporting.walls import told_time
 from interlock.resources.controlled_job import (
     ControlledAction,
@@ -15,6 +14,7 @@ from interlock.resources.controlled_job import (
     WindowOutcome,
     WindowRecord,
 )
+from interlock.resources.durations import told_length
 from interlock.resources.job import Job
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION
 from interlock.resources.timing.zones import Zone
@@ -104,7 +104,7 @@ def of_config(
     told = [f"{counts[sort]} {word}" for sort, word in _WORDS.items() if counts[sort]]
     if len(runs) == 1:
         (run,) = runs
-        took = length((run.end - run.start).total_seconds())
+        took = told_length((run.end - run.start).total_seconds())
         told = [f"{_WORDS[run.sort]} {took}"]
     skips = [mark for mark in marks if mark.sign is Sign.SKIPPED]
     if len(skips) == 1:
