@@ -28,6 +28,7 @@ from interlock.forecast.upcoming import (
     UpcomingAction,
     coming_of,
 )
+from interlock.reporting.parameters import PLAN_DAYS
 from interlock.reporting.walls import day_at, short_name, start_of_day, told_time
 from interlock.resources.controlled_job import ControlledJob, Override, OverrideAction
 from interlock.resources.job import Job
@@ -43,7 +44,7 @@ _RECORD = "kubectl.kubernetes.io/last-applied-configuration"
 #: So many runs of a day are told one by one.
 _TOLD = 4
 #: So many days are compared unless another number is asked for, and at most.
-DAYS, MOST_DAYS = 7, 366
+DAYS, MOST_DAYS = 7, PLAN_DAYS
 #: So many due times of one thing are looked at; a day of more is told by its number up to there.
 MOST = 20_000
 
@@ -217,25 +218,38 @@ class Planned(Struct, frozen=True, kw_only=True):
         )
 
 
-def planned(
+def tried(
     proposals: Sequence[Proposal],
     around: Surroundings,
     now: datetime,
     mode: Mode,
     *,
+    most_steps: int | None = None,
+) -> list[AtOnce]:
+    """What some proposals would do at once, found out on a copy of what is stored.
+
+    Raises:
+        SpinningError: More steps are needed than there may be.
+    """
+    changed = [one.change.after for one in proposals if one.is_changed]
+    return at_once(around.stored(proposals), changed, now, mode, most_steps=most_steps)
+
+
+def planned(
+    proposals: Sequence[Proposal],
+    around: Surroundings,
+    jobs: Sequence[AtOnce],
+    now: datetime,
+    *,
     days: int = DAYS,
     effort: Effort | None = None,
-    most_steps: int | None = None,
 ) -> list[Planned]:
-    """What would become of each of some proposals, and of the schedules that they affect.
+    """What would become of each of some proposals: of its Jobs at once, and in days to come.
 
     Raises:
         TooMuchError: More than the effort would have to be looked at.
     """
     effort = effort or Effort()
-    proposals = around.affected(proposals)
-    changed = [one.change.after for one in proposals if one.is_changed]
-    jobs = at_once(around.stored(proposals), changed, now, mode, most_steps=most_steps)
     old = around.definitions(proposals, effort, changed=False)
     new = around.definitions(proposals, effort, changed=True)
     return [
@@ -431,10 +445,12 @@ class PlannedChange(Struct, frozen=True, kw_only=True):
     days: tuple[PlannedDay, ...]
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, omit_defaults=True):
     """What would become of everything that a change concerns."""
 
     items: tuple[PlannedChange, ...]
+    #: What could not be found out.
+    problems: tuple[str, ...] = ()
 
 
 def _day_data(day: Day) -> PlannedDay:

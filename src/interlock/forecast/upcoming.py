@@ -7,10 +7,11 @@ first of each other one. Who answers strangers bounds the work with an `Effort`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, takewhile
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,6 +36,10 @@ CLOSES = "the window closes"
 SUSPENDED = "suspended: nothing starts until it is resumed"
 #: A search that passes over so many starts and stops of one object in a row is given up.
 MOST_IN_VAIN = 10_000
+
+
+#: What a start or stop of a window costs, in due times of a cron line.
+A_TURN = 10
 
 
 class UpcomingAction(StrEnum):
@@ -65,6 +70,16 @@ class Upcoming(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class UpcomingPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What will happen next, in order."""
+
+    items: tuple[Upcoming, ...]
+    #: What of the definitions cannot be read, or was given up.
+    problems: tuple[str, ...] = ()
+    #: Why nothing is to come of the one object that was asked for; empty when something is.
+    nothing: str = ""
+
+
 class TooMuchError(BadRequestError):
     """More would have to be worked out than whoever asked may have worked out."""
 
@@ -76,8 +91,8 @@ class Effort:
         self._most = most
         self._left = most
 
-    def spend(self) -> None:
-        """Look at one more.
+    def spend(self, looks: int = 1) -> None:
+        """Look at one more; a start or stop of a window costs as much as some due times.
 
         Raises:
             TooMuchError: There were too many already.
@@ -87,7 +102,7 @@ class Effort:
         if self._left <= 0:
             told = f"more than {self._most} due times, starts and stops would have to be looked at"
             raise TooMuchError(f"{told}: ask for one object or namespace, or for less time")
-        self._left -= 1
+        self._left -= looks
 
 
 class Coming(Struct, frozen=True, kw_only=True):
@@ -127,6 +142,7 @@ class Definitions:
         self._timings = Timings(self.calendars)
         #: Those of whom nothing was found for too long.
         self._given_up: set[Key] = set()
+        self._timetables: dict[Key, tuple[Timetable | None, str]] = {}
 
     def add(self, resource: Resource) -> None:
         """Take in an object; those that have no part in this are passed over."""
@@ -140,6 +156,15 @@ class Definitions:
                 self.jobs[place] = resource
             case Calendar():
                 self._stored[resource.key] = resource
+
+    def show_only(self, keys: Iterable[Key]) -> None:
+        """Forget all schedules but these; calendars stay, for whoever names them."""
+        wanted = {(key.kind, key.namespace, key.name) for key in keys}
+        held: tuple[dict[tuple[str, str], Any], ...] = (self.configs, self.controlled, self.jobs)
+        for objects in held:
+            for place, one in tuple(objects.items()):
+                if (one.kind, *place) not in wanted:
+                    del objects[place]
 
     def all(self) -> Iterator[Resource]:
         """Everything that something may be due for."""
@@ -205,7 +230,7 @@ class Definitions:
         first_stop = table.closes_after(after) if missing else None
         in_vain = 0
         for turn in table.upcoming(after):
-            self.effort.spend()
+            self.effort.spend(A_TURN)
             told = _of_turn(controlled, table, turn, missing, first_stop)
             if told is not None:
                 in_vain = 0
@@ -219,6 +244,12 @@ class Definitions:
 
     def timetable(self, controlled: ControlledJob) -> tuple[Timetable | None, str]:
         """The plan with its exceptions, and why nothing starts by it; None when it is no plan."""
+        known = self._timetables.get(controlled.key)
+        if known is None:
+            known = self._timetables[controlled.key] = self._timetable(controlled)
+        return known
+
+    def _timetable(self, controlled: ControlledJob) -> tuple[Timetable | None, str]:
         namespace = controlled.metadata.namespace
         found = {
             name: self.calendars.find(namespace, name) for name in calendars_named(controlled.spec)
@@ -255,6 +286,28 @@ class Definitions:
         return {one.timezone for one in schedules} | {
             one.spec.timezone.name for one in self.controlled.values()
         }
+
+
+def bounded(coming: Iterator[Coming], end: datetime | None, limit: int | None) -> Iterator[Coming]:
+    """What comes up to a moment, and no more than so many; None is no bound."""
+    if end is not None:
+        coming = takewhile(lambda each: each.at <= end, coming)
+    return islice(coming, limit)
+
+
+def next_page(
+    definitions: Definitions, after: datetime, end: datetime | None, limit: int
+) -> UpcomingPage:
+    """What comes of everything that is defined, for programs.
+
+    Raises:
+        TooMuchError: More than the effort would have to be looked at.
+    """
+    found = bounded(definitions.coming(after), end, limit)
+    items = tuple(each.data() for each in found)
+    defined = list(islice(definitions.all(), 2))
+    nothing = why_nothing(defined[0]) if not items and end is None and len(defined) == 1 else ""
+    return UpcomingPage(items=items, problems=tuple(definitions.troubles()), nothing=nothing)
 
 
 def why_nothing(resource: Resource) -> str:

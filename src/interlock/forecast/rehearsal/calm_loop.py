@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asyncio import events
 from collections.abc import Callable
 from random import Random
 
@@ -29,16 +28,13 @@ class CalmLoop(SimLoop):
         Raises:
             SpinningError: Callbacks keep making callbacks at one moment.
         """
-        self._enter()
-        try:
+        with self._running():
             while True:
                 self._drain()
                 if not self._is_more_now():
                     self.on_settled()
                 if not self._advance(moment_us):
                     break
-        finally:
-            events._set_running_loop(None)
         self._now_us = max(self._now_us, moment_us)
 
     def arrive(self, moment_us: int) -> None:

@@ -13,10 +13,10 @@ from interlock.forecast.rehearsal.world import Plane, World
 
 if TYPE_CHECKING:
     from interlock.api.app import ApiApp
-    from interlock.reporting.service import Reporting
+    from interlock.api.routing import Route
 
 #: What only a control plane can answer.
-_OF_PLANE = ("/jobs", "/jobconfigs", "/controlledjobs", "/locks", "/history")
+_OF_PLANE = ("/jobs", "/jobconfigs", "/controlledjobs", "/locks", "/history", "/next", "/timeline")
 #: Queries whose answers would go on as time does.
 _ENDLESS = ("watch=1", "watch=true", "follow=1", "follow=true")
 
@@ -109,7 +109,7 @@ class Front:
         world = self._world
         if self._app is None or self._plane is not world.plane:
             self._plane = world.plane
-            routes = () if world.plane is None else self._reporting(world.plane).routes()
+            routes = () if world.plane is None else self._routes(world.plane)
             # Nobody connects: who asks is whoever the scenario says.
             security = Security(any_local_user=True)
             self._app = ApiApp(
@@ -117,25 +117,38 @@ class Front:
             )
         return self._app
 
-    def _reporting(self, plane: Plane) -> Reporting:
+    def _routes(self, life: Plane) -> tuple[Route, ...]:
+        from interlock.forecast.service import Forecasting
         from interlock.reporting.schedule_reader import ScheduleReader
         from interlock.reporting.service import Reporting
 
-        return Reporting(
+        plane = life.plane
+        schedules = ScheduleReader(
+            jobs=plane.jobs,
+            configs=plane.configs,
+            controlled=plane.controlled,
+            calendars=plane.calendars,
+        )
+        reporting = Reporting(
             store=self._world.store,
-            jobs=plane.plane.jobs,
-            locks=plane.plane.locks,
-            roster=plane.roster,
+            jobs=plane.jobs,
+            locks=plane.locks,
+            roster=life.roster,
             journal=self._world.journal,
             logs=NoLogs(),
-            clock=plane.clock,
-            schedules=ScheduleReader(
-                jobs=plane.plane.jobs,
-                configs=plane.plane.configs,
-                controlled=plane.plane.controlled,
-                calendars=plane.plane.calendars,
-            ),
+            clock=life.clock,
+            schedules=schedules,
         )
+        forecasting = Forecasting(
+            jobs=plane.jobs,
+            locks=plane.locks,
+            configs=plane.configs,
+            controlled=plane.controlled,
+            calendars=plane.calendars,
+            clock=life.clock,
+            mode=self._world.mode,
+        )
+        return (*reporting.routes(), *forecasting.routes())
 
 
 def _refusal(status: int, message: str) -> Answer:

@@ -14,7 +14,7 @@ import heapq
 import math
 from asyncio import events
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Executor
 from contextvars import Context, ContextVar, copy_context
 from random import Random
@@ -230,12 +230,9 @@ class SimLoop(asyncio.BaseEventLoop):
     def run_until(self, moment: float) -> None:
         """Run everything that is due up to a moment of `time`, and end there."""
         limit_us = math.ceil(moment * 1e6)
-        self._enter()
-        try:
+        with self._running():
             while self._drain() and self._advance(limit_us):
                 pass
-        finally:
-            events._set_running_loop(None)
         self._now_us = max(self._now_us, limit_us)
 
     def run(self, work: Coroutine[Any, Any, T], *, within: float = 3600.0) -> T:
@@ -246,13 +243,10 @@ class SimLoop(asyncio.BaseEventLoop):
         """
         task = self.spawn(self.world, work)
         limit_us = self._now_us + math.ceil(within * 1e6)
-        self._enter()
-        try:
+        with self._running():
             while not task.done():
                 if not self._step() and not self._advance(limit_us):
                     raise TimeoutError(f"not done within {within} simulated seconds")
-        finally:
-            events._set_running_loop(None)
         return task.result()
 
     def run_in_executor(
@@ -284,9 +278,16 @@ class SimLoop(asyncio.BaseEventLoop):
     def __del__(self) -> None:
         """A loop without sockets that never ran has nothing to close."""
 
-    def _enter(self) -> None:
+    @contextlib.contextmanager
+    def _running(self) -> Iterator[None]:
+        """Be the running loop of this thread for a while; one world may try out another."""
         assert not self.is_closed(), "this world is over"
+        outer = events._get_running_loop()
         events._set_running_loop(self)
+        try:
+            yield
+        finally:
+            events._set_running_loop(outer)
 
     def _drain(self) -> bool:
         while self._step():

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from interlock.forecast.timeline.model import Mark, Sign, Sort, Span
-from interlock.forecast.upcoming import RUN, SKIP, Definitions
+from interlock.forecast.upcoming import A_TURN, RUN, SKIP, Definitions
 from interlock.reporting.walls import told_time
 from interlock.resources.controlled_job import (
     ControlledJob,
@@ -189,7 +189,7 @@ def _planned(
     windows: list[tuple[datetime, datetime]] = []
     marks: list[Mark] = []
     for turn in table.upcoming(time.begin - _INSTANT):
-        definitions.effort.spend()
+        definitions.effort.spend(A_TURN)
         if turn.at >= time.end:
             break
         if turn.action is Action.STOP and turn.skipped is not None:

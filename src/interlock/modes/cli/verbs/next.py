@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import islice, takewhile
 from typing import Any
 
 from interlock.forecast.rehearsal.times import read_moment
@@ -25,6 +24,7 @@ from interlock.forecast.upcoming import (
     STOP,
     Coming,
     Definitions,
+    bounded,
     why_nothing,
 )
 from interlock.modes.cli.day_words import DayWords
@@ -67,11 +67,12 @@ def run(session: Session, args: argparse.Namespace) -> int:
         now = server_now(session.api)
     begin, end = _span(definitions, args, now)
     coming = definitions.coming(begin, brief=not args.output)
+    limit = args.limit or (None if end is not None else USUAL)
     if args.output:
-        found = [each.data() for each in _bounded(coming, end, args)]
+        found = [each.data() for each in bounded(coming, end, limit)]
         session.terminal.data(to_builtins(found), "json")
         return OK
-    shown = list(_bounded(_without_told_ends(coming), end, args))
+    shown = list(bounded(_without_told_ends(coming), end, limit))
     _show(session, shown, now, namespaces=bool(args.all_namespaces))
     _tell(session, definitions, begin, named=any(name for _, name in named))
     return OK
@@ -140,15 +141,6 @@ def _moment(text: str, zone: Zone, now: datetime) -> datetime:
         return read_moment(text, zone, now)
     except ValueError:
         return DayWords(zone, now).moment(text)
-
-
-def _bounded(
-    coming: Iterator[Coming], end: datetime | None, args: argparse.Namespace
-) -> Iterator[Coming]:
-    if end is not None:
-        coming = takewhile(lambda each: each.at <= end, coming)
-    limit = args.limit or (None if end is not None else USUAL)
-    return islice(coming, limit)
 
 
 def _without_told_ends(coming: Iterator[Coming]) -> Iterator[Coming]:

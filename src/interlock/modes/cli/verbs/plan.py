@@ -17,7 +17,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from interlock.forecast.plan import DAYS, Day, Plan, Planned, Proposal, Verdict, planned
+from interlock.forecast.plan import DAYS, Day, Plan, Planned, Proposal, Verdict, planned, tried
 from interlock.forecast.trial import AtOnce
 from interlock.modes.cli.errors import FAILED, OK
 from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
@@ -50,9 +50,11 @@ def run(session: Session, args: argparse.Namespace) -> int:
     """Compare, try the change on a copy, and tell."""
     code, proposals = read_proposals(session, args)
     around = read_surroundings(session, proposals)
+    proposals = around.affected(proposals)
     now = server_now(session.api)
     mode = Mode.CLUSTER if session.on_cluster else Mode.EMBEDDED
-    told = planned(proposals, around, now, mode, days=args.days)
+    jobs = tried(proposals, around, now, mode)
+    told = planned(proposals, around, jobs, now, days=args.days)
     if args.output:
         plan = Plan(tuple(one.data() for one in told))
         session.terminal.data(to_builtins(plan), "json")
