@@ -151,7 +151,7 @@ def _routes() -> Iterator[str]:
         " and so refused, it is asked whether they may use that path. On a server of its own a"
         " token opens everything, and what is for everybody needs none."
     )
-    routes = Asker(routes=Reports(a_store()).reporting.routes()).app.router.routes
+    routes = Asker(routes=Reports(a_store()).routes()).app.router.routes
     others = [route for route in routes if route.kind is None]
     yield from ("", "## Reports, health and discovery", "")
     yield from ("| path | method | gives | needs |", "|---|---|---|---|")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.testing.runtime_contract import RuntimeContract, Scene
-from interlock.testing.simulation.loop import SimLoop
 from interlock.testing.simulation.workshop import SimWorkShop
 
 

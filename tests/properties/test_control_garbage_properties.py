@@ -18,6 +18,8 @@ from interlock.control.loop import Loop
 from interlock.control.metrics import Metrics
 from interlock.control.proofs import Proofs
 from interlock.control.queue import WorkQueue
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.metadata import API_VERSION, OwnerReference
@@ -25,8 +27,6 @@ from interlock.store.contract import DeleteOptions, Propagation
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryJournal, MemoryStore
 from interlock.testing.builders import T0, a_job
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 #: Job number n may name any of the Jobs before it: by number, and whether it holds them back.
 OWNERS = st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=3)

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from interlock.control.cache import Cache
 from interlock.control.informer import Informer
 from interlock.control.reconciler import Change
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryStore
 from interlock.testing.builders import T0, a_job
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 NAMES = st.sampled_from(["a", "b", "c"])
 STEPS = st.one_of(

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.stopping import end_task
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.errors import UnavailableError
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryStore
 from interlock.testing.builders import T0
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 STEPS = st.tuples(
     st.integers(0, 2),

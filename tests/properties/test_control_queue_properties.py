@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from interlock.control.backoff import LONGEST_S
 from interlock.control.queue import Item, WorkQueue
 from interlock.control.timetable import Timetable
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.metadata import Key
 from interlock.testing.builders import T0
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 ITEMS = [Item(room, Key("Job", "default", name)) for room in ("r", "s") for name in ("a", "b")]
 ANY_ITEM = st.sampled_from(ITEMS)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.forecast.rehearsal.player import Played, play
 from interlock.modes.cli.timemachine.files import load_scenario
 from interlock.modes.cli.timemachine.hands import CommandHands
-from interlock.testing.rehearsal.player import Played, play
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples" / "scenarios"

@@ -29,6 +29,7 @@ from interlock.control.queue import Item, WorkQueue
 from interlock.control.runtime import TaskStop
 from interlock.execution.decide import Plan, plan
 from interlock.execution.view import ExecutionView
+from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.resources.actions import (
     Action,
     Decision,
@@ -59,7 +60,6 @@ from interlock.store import rules
 from interlock.store.contract import Event
 from interlock.store.sqlite import restoring
 from interlock.testing.simulation.faults import CALM
-from interlock.testing.simulation.machine import Machine
 from interlock.testing.simulation.restore_world import RestoreWorld
 from interlock.testing.simulation.script import (
     Act,

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, current_process, run_now
 from interlock.testing.builders import T0
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop, current_process, run_now
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import msgspec
 
 from interlock import __version__
 from interlock.api.operations import STATUS, told
-from interlock.api.requests import SOCKET
+from interlock.api.requests import SOCKET, Media
 from interlock.api.routing import ForAll, Route
 
 #: How any route may refuse: names and pages are judged first, and clients may be slow or verbose.
@@ -54,12 +54,20 @@ def _operation(route: Route, schema: dict[str, Any], also: str) -> dict[str, Any
         # What is wrong with a server is told in the same words as that nothing is.
         body = content if code == 503 and isinstance(route.right, ForAll) else _STATUS
         responses[str(code)] = {"description": told(code), "content": body}
+    body = {"requestBody": _body(route)} if route.takes else {}
     return {
         "operationId": _operation_id(route),
         "description": f"{route.gives[:1].upper()}{route.gives[1:]}.{also}",
         "parameters": [*_in_path(route.path), *_in_query(route)],
+        **body,
         "responses": responses,
     }
+
+
+def _body(route: Route) -> dict[str, Any]:
+    schema = {"schema": {"type": "object", "description": route.takes}}
+    content = {media.value: schema for media in (Media.JSON, Media.YAML)}
+    return {"description": route.takes, "required": True, "content": content}
 
 
 def _codes(route: Route) -> list[int]:

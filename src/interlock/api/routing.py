@@ -119,7 +119,26 @@ class OnResource(Struct, frozen=True, kw_only=True):
         return f"{self.verb} {what}{place}"
 
 
-Right = ForAll | ForKnown | OnPath | OnResource
+class OnEach(Struct, frozen=True):
+    """Several rights, all of which are needed: an answer that is made of several kinds."""
+
+    rights: tuple[OnResource, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.rights))
+
+
+Right = ForAll | ForKnown | OnPath | OnResource | OnEach
+
+
+def rights_on_resources(right: Right) -> tuple[OnResource, ...]:
+    """The rights to resources that somebody needs; none for what is about no resource."""
+    match right:
+        case OnResource():
+            return (right,)
+        case OnEach(rights):
+            return rights
+    return ()
 
 
 class When(Struct, frozen=True):
@@ -156,6 +175,8 @@ class Route(Struct, frozen=True, kw_only=True):
     lasts: bool = False
     #: What may be said in its query.
     query: tuple[Parameter, ...] = ()
+    #: What its body is, in words; empty when it takes none.
+    takes: str = ""
     #: What it answers with when that is JSON: a type of ours.
     shows: Any = None
     media: str = "application/json"
@@ -170,8 +191,8 @@ class Route(Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not isinstance(self.right, get_args(Right)):
             raise TypeError(f"{self.method} {self.path}: a route needs a right")
-        if isinstance(self.right, OnResource):
-            said = {self.right.namespace.part, self.right.name.part, self.right.uid} - {""}
+        for right in rights_on_resources(self.right):
+            said = {right.namespace.part, right.name.part, right.uid} - {""}
             if missing := said - set(_words(self.path)):
                 raise TypeError(f"{self.method} {self.path}: no part is named {missing}")
 

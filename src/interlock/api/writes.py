@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -29,16 +30,16 @@ from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.resources.checks import check_due, check_new, check_update
 from interlock.resources.codec import encode, to_builtins
 from interlock.resources.deeds import deed_of, deletion_of
-from interlock.resources.errors import ConflictError, InvalidError, NotFoundError, Problem
+from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import NAMESPACES
 from interlock.resources.marks import completed, with_kept_marks
 from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.patches import json_patch, merge_patch
-from interlock.resources.validation import Judge, read_resource
+from interlock.resources.validation import FieldValidation, Judge, read_resource
 from interlock.store.contract import Journal, JournalEntry, Now, Selection, Store
-from interlock.store.rules import DEFAULT_NAMESPACE
+from interlock.store.rules import DEFAULT_NAMESPACE, created, updated
 
 #: How often a write that names no version is tried again when others write too.
 TRIES = 8
@@ -82,7 +83,7 @@ class Writes:
         options = write_options(request)
         data = await request.body()
         draft = await read_beside(
-            len(data), lambda: _read(target, request, data, options, self._flaws_of_new)
+            len(data), lambda: _read(target, request, data, options, _flaws_of_new(self._mode))
         )
         resource = _placed(draft.resource, target)
         if resource.metadata.resource_version:
@@ -151,20 +152,8 @@ class Writes:
     async def _write(
         self, target: Target, old: Resource, new: Resource, *, dry_run: bool
     ) -> Resource:
-        if problems := check_update(old, new) + check_due(old, new, self._now()):
-            raise InvalidError(target.kind.name, target.name, problems)
-        if getattr(old, "spec", None) != getattr(new, "spec", None):
-            self._check_mode(new)
+        _check_change(target, old, new, self._now(), self._mode)
         return await self._store.update(new, dry_run=dry_run)
-
-    def _flaws_of_new(self, resource: Resource) -> tuple[Problem, ...]:
-        """What keeps something new out, beside what nobody may ask for."""
-        return problems_in_mode(resource, self._mode) + check_new(resource)
-
-    def _check_mode(self, resource: Resource) -> None:
-        """Refuse a Job, or what makes Jobs, that this installation cannot run."""
-        if problems := problems_in_mode(resource, self._mode):
-            raise InvalidError(resource.kind, resource.metadata.name, problems)
 
     async def delete(self, target: Target, request: Request) -> Answer:
         """Delete a resource, or mark it as going."""
@@ -233,6 +222,42 @@ class Writes:
         if status == 200 and not draft.warnings:
             return shown
         return replace(shown, status=status, headers=warning_headers(draft.warnings))
+
+
+def proposed(
+    target: Target, request: Request, data: bytes, old: Resource | None, now: datetime, mode: Mode
+) -> Resource:
+    """What a body would be stored as: in the place of what is there, or as something new.
+
+    Raises:
+        RefusedError: It cannot be read, or means another object.
+        InvalidError: It would be refused.
+    """
+    _check_writable(target)
+    options = WriteOptions(dry_run=True, field_validation=FieldValidation.STRICT)
+    if old is None:
+        draft = _read(target, request, data, options, _flaws_of_new(mode))
+        new = completed(None, prepared(_placed(draft.resource, target)), request.person)
+        return created(new, target.key, uid="", version=0, now=now)
+    draft = _read(target, request, data, options)
+    new, _ = _settled(old, _Draft(_placed(draft.resource, target), draft.warnings))
+    new = completed(old, new, request.person)
+    _check_change(target, old, new, now, mode)
+    return updated(old, new, version=old.version + 1)
+
+
+def _flaws_of_new(mode: Mode) -> Judge:
+    """What keeps something new out, beside what nobody may ask for."""
+    return lambda resource: problems_in_mode(resource, mode) + check_new(resource)
+
+
+def _check_change(target: Target, old: Resource, new: Resource, now: datetime, mode: Mode) -> None:
+    """Refuse a change that may not be, and one to what this installation cannot run."""
+    problems = check_update(old, new) + check_due(old, new, now)
+    if not problems and getattr(old, "spec", None) != getattr(new, "spec", None):
+        problems = problems_in_mode(new, mode)
+    if problems:
+        raise InvalidError(target.kind.name, target.name, problems)
 
 
 def _stays(target: Target, name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Protocol, assert_never
 
 from interlock.api.answers import Details, RefusedError
 from interlock.api.requests import Request
-from interlock.api.routing import ForAll, ForKnown, OnPath, OnResource
+from interlock.api.routing import ForAll, ForKnown, OnEach, OnPath, OnResource
 from interlock.api.security import unauthorized
 from interlock.kube.reviews import Deed, NotReviewedError, Person
 from interlock.resources.kinds import NAMESPACES
@@ -60,39 +60,43 @@ class ClusterGuard:
             if person is None:
                 raise unauthorized("the cluster does not know this token")
             request.person = person.username
-            deed = self._deed(request)
-            if deed is None or await self._reviews.may(person, deed):
-                return
+            for deed in self._deeds(request):
+                if not await self._reviews.may(person, deed):
+                    raise _forbidden(person.username, deed)
         except NotReviewedError as error:
             raise RefusedError(500, str(error)) from error
-        raise _forbidden(person.username, deed)
 
-    def _deed(self, request: Request) -> Deed | None:
-        """What a request wants done, in the words of the cluster; None for what anybody may."""
+    def _deeds(self, request: Request) -> tuple[Deed, ...]:
+        """What a request wants done, in the words of the cluster; none for what anybody may."""
         match request.match.route.right:
             case ForAll() | ForKnown():
-                return None
+                return ()
             case OnPath(verb):
-                return Deed(verb=verb, path=request.match.path)
+                return (Deed(verb=verb, path=request.match.path),)
             case OnResource() as right:
-                namespace, name = right.namespace.read(request), right.name.read(request)
-                if right.uid:
-                    # Whoever asks for one that is not there learns so only if they may see all.
-                    uid = request.match.parts[right.uid]
-                    _, namespace, name = self._key_of(uid) or Key("", "", "")
-                resource = right.resource_of(request)
-                if resource != NAMESPACES.plural:
-                    namespace = namespace or self._namespace
-                return Deed(
-                    verb=right.verb,
-                    group=right.group,
-                    resource=resource,
-                    subresource=right.subresource,
-                    namespace=namespace,
-                    name=name,
-                )
+                return (self._deed(right, request),)
+            case OnEach(rights):
+                return tuple(self._deed(right, request) for right in rights)
             case other:
                 assert_never(other)
+
+    def _deed(self, right: OnResource, request: Request) -> Deed:
+        namespace, name = right.namespace.read(request), right.name.read(request)
+        if right.uid:
+            # Whoever asks for one that is not there learns so only if they may see all.
+            uid = request.match.parts[right.uid]
+            _, namespace, name = self._key_of(uid) or Key("", "", "")
+        resource = right.resource_of(request)
+        if resource != NAMESPACES.plural:
+            namespace = namespace or self._namespace
+        return Deed(
+            verb=right.verb,
+            group=right.group,
+            resource=resource,
+            subresource=right.subresource,
+            namespace=namespace,
+            name=name,
+        )
 
 
 def _token(request: Request) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import sys
 
+from interlock.forecast.rehearsal.silence import in_earnest
 from interlock.modes.server_log import line_of
 
 
@@ -57,4 +58,5 @@ def log_to_terminal() -> TerminalLog:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.handlers = [log]
+    log.addFilter(in_earnest)
     return log

@@ -18,6 +18,7 @@ from interlock.control.lease import Election, LeaseTimes
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task
 from interlock.execution.reconciler import Patience
+from interlock.forecast.service import Forecasting
 from interlock.kube.client import Client
 from interlock.kube.events import Events
 from interlock.kube.guarded import GuardedClient
@@ -114,12 +115,21 @@ class ClusterPlane:
             ),
             backup=_no_backup,
         )
+        self._forecasting = Forecasting(
+            jobs=self.plane.jobs,
+            locks=self.plane.locks,
+            configs=self.plane.configs,
+            controlled=self.plane.controlled,
+            calendars=self.plane.calendars,
+            clock=clock,
+            mode=Mode.CLUSTER,
+        )
         self._beside: tuple[asyncio.Task[None], ...] = ()
 
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return self._reporting.routes()
+        return (*self._reporting.routes(), *self._forecasting.routes())
 
     def leads(self) -> bool:
         """Whether this controller leads now."""

@@ -20,6 +20,7 @@ from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
+from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
 from interlock.plane import ControlPlane
 from interlock.reporting.roster import Roster
@@ -196,11 +197,19 @@ class Machine:
             backup=self._backup,
             stalled=self._stalled,
         )
+        self._forecasting = Forecasting(
+            jobs=self.plane.jobs,
+            locks=self.plane.locks,
+            configs=self.plane.configs,
+            controlled=self.plane.controlled,
+            calendars=self.plane.calendars,
+            clock=clock,
+        )
 
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return self._reporting.routes()
+        return (*self._reporting.routes(), *self._forecasting.routes())
 
     def checks(self) -> Sequence[Check]:
         """What has to be well, and what is not ready yet or no longer."""

@@ -15,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TextIO
 
+from interlock.forecast.rehearsal.silence import in_earnest
 from interlock.private_files import open_private
 
 LOG_FILE = "server.log"
@@ -116,4 +117,6 @@ def log_to(data: Path) -> ServerLog:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.handlers = [log, _Warnings()]
+    for handler in logger.handlers:
+        handler.addFilter(in_earnest)
     return log

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 
 import msgspec
 
@@ -64,6 +64,28 @@ HISTORY = (
     number("before", "Older than this number: the next of the page before."),
 )
 
+#: How many due times are told when nothing is said.
+NEXT_USUAL = 20
+#: How many days a timeline may show, and a plan may compare.
+TIMELINE_DAYS, PLAN_DAYS = 400, 366
+NEXT_OF_ONE = (
+    _moment("from", "From this moment on (now)."),
+    _moment("to", "Up to this moment."),
+    number("limit", f"At most so many ({NEXT_USUAL}).", 1, LARGEST_PAGE),
+)
+NEXT = (_NAMESPACE, *NEXT_OF_ONE)
+TIMELINE_OF_ONE = (
+    Parameter(name="from", says="The first day (yesterday).", format="date"),
+    Parameter(name="to", says=f"The last day, {TIMELINE_DAYS} at most (tomorrow).", format="date"),
+)
+TIMELINE = (
+    _NAMESPACE,
+    *TIMELINE_OF_ONE,
+    number("limit", f"At most so many objects ({PAGE}).", 1, LARGEST_PAGE),
+    Parameter(name="after", says="Where the page before ended: its next."),
+)
+PLAN = (number("days", "So many days, today first (7).", 1, PLAN_DAYS),)
+
 
 def check_known(query: Mapping[str, str], known: Sequence[Parameter]) -> None:
     """Refuse what is not known.
@@ -89,12 +111,29 @@ def moment_in(query: Mapping[str, str], name: str) -> datetime | None:
     try:
         moment = msgspec.convert(query[name], datetime)
     except msgspec.ValidationError as error:
-        raise BadRequestError(f"{name}: expected a moment such as 2026-01-05T12:00:00Z") from error
+        told = f"expected a moment such as 2026-01-05T12:00:00Z, got {query[name][:40]!r}"
+        raise BadRequestError(f"{name}: {told}") from error
     if moment.tzinfo is None:
         raise BadRequestError(
-            f"{name}: the moment needs a zone, such as the Z of 2026-01-05T12:00:00Z"
+            f"{name}: the moment needs a zone, such as the Z of 2026-01-05T12:00:00Z, "
+            f"got {query[name][:40]!r}"
         )
     return moment
+
+
+def day_in(query: Mapping[str, str], name: str) -> date | None:
+    """A day; None when it is not given.
+
+    Raises:
+        BadRequestError: It is none.
+    """
+    if name not in query:
+        return None
+    try:
+        return msgspec.convert(query[name], date)
+    except msgspec.ValidationError as error:
+        told = f"expected a day such as 2026-01-05, got {query[name][:40]!r}"
+        raise BadRequestError(f"{name}: {told}") from error
 
 
 def number_in(

@@ -47,7 +47,7 @@ class ScheduleReader:
         self._jobs = jobs
         self._configs = configs
         self._controlled = controlled
-        self._calendars = Calendars(calendars)
+        self._calendars = Calendars(calendars.get)
 
     def why_config(self, namespace: str, name: str, now: datetime) -> ScheduleWhy:
         """Why a JobConfig is, or is not, running.

@@ -55,3 +55,20 @@ def format_duration(length: timedelta) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def told_length(total_s: float) -> str:
+    """A length of time in at most two units: "12.4 s", "3 m 12 s", "2 h 5 m", "4 d 3 h"."""
+    if total_s < 60:
+        return f"{max(total_s, 0):.1f} s" if total_s < 20 else f"{total_s:.0f} s"
+    whole = int(total_s)
+    for unit, size, smaller, small in (
+        ("m", 60, "s", 1),
+        ("h", 3600, "m", 60),
+        ("d", 86400, "h", 3600),
+    ):
+        if whole < size * (60 if unit == "m" else 24 if unit == "h" else 10**9):
+            count, left = divmod(whole, size)
+            rest = left // small
+            return f"{count} {unit} {rest} {smaller}" if rest else f"{count} {unit}"
+    raise AssertionError("days have no end")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from msgspec import Struct
 
-from interlock.control.cache import Cache
 from interlock.resources.calendar import Calendar as CalendarResource
-from interlock.resources.metadata import Key
+from interlock.resources.controlled_job import ControlledJob, EventSpec, WindowSpec
+from interlock.resources.job_config import JobConfig
+from interlock.resources.metadata import Key, Resource
+from interlock.resources.schedule import ScheduleSpec
 from interlock.resources.timing.calendars import Calendar, NamedDays
 from interlock.resources.timing.day_texts import read_days
 from interlock.resources.timing.flaws import UnreadableError
@@ -16,6 +19,10 @@ from interlock.resources.timing.icalendar import read_icalendar
 
 #: So many calendars are kept ready; others are read again when they are needed.
 KEPT = 256
+
+
+#: Finds a stored calendar by its key: what a cache of them gives, or what a file defines.
+Lookup = Callable[[Key], CalendarResource | None]
 
 
 class FoundCalendar(Struct, frozen=True, eq=False):
@@ -32,18 +39,18 @@ class FoundCalendar(Struct, frozen=True, eq=False):
 class Calendars:
     """Finds calendars by name."""
 
-    def __init__(self, cache: Cache[CalendarResource]) -> None:
-        self._cache = cache
+    def __init__(self, stored: Lookup) -> None:
+        self._stored = stored
         self._read: OrderedDict[tuple[str, str], FoundCalendar] = OrderedDict()
 
     def version(self, namespace: str, name: str) -> str:
         """What tells one state of a calendar from another; cheap to ask for."""
-        stored = self._cache.get(Key("Calendar", namespace, name))
+        stored = self._stored(Key("Calendar", namespace, name))
         return _version(stored) if stored is not None else ""
 
     def find(self, namespace: str, name: str) -> FoundCalendar:
         """The calendar of a name, or why there is none."""
-        stored = self._cache.get(Key("Calendar", namespace, name))
+        stored = self._stored(Key("Calendar", namespace, name))
         if stored is None:
             return FoundCalendar(None, "", f"calendar {name} does not exist")
         key = (namespace + "/" + name, _version(stored))
@@ -54,6 +61,16 @@ class Calendars:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
         return found
+
+
+def calendars_named_by(resource: Resource) -> tuple[str, ...]:
+    """The calendars that a schedule names, each once."""
+    parts: tuple[ScheduleSpec | WindowSpec | EventSpec, ...] = ()
+    if isinstance(resource, JobConfig):
+        parts = resource.spec.schedules
+    elif isinstance(resource, ControlledJob):
+        parts = (*resource.spec.windows, *resource.spec.events)
+    return tuple(dict.fromkeys(name for part in parts for name in (*part.exclude, *part.only)))
 
 
 def read_calendar(stored: CalendarResource) -> FoundCalendar:

@@ -6,11 +6,13 @@ No call of it ever waits, watches apart, so a coroutine on it can be driven with
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 
-from interlock.resources.metadata import Key
-from interlock.store.contract import Identities, JournalEntry, Now
+from msgspec.structs import replace
+
+from interlock.resources.metadata import Key, Resource
+from interlock.store.contract import Event, EventType, Identities, JournalEntry, Now
 from interlock.store.kept import KeptStore
 from interlock.store.watching import BUFFERED, REMEMBERED, Change
 
@@ -19,7 +21,10 @@ JOURNAL_ENTRIES = 10_000
 
 
 class MemoryStore(KeptStore):
-    """Resources in memory, and nowhere else."""
+    """Resources in memory, and nowhere else.
+
+    What another store wrote can be put into it as it is, and whoever asks hears of every write.
+    """
 
     def __init__(
         self,
@@ -28,15 +33,57 @@ class MemoryStore(KeptStore):
         *,
         remembered: int = REMEMBERED,
         buffered: int = BUFFERED,
+        on_commit: Callable[[Change], None] | None = None,
     ) -> None:
         super().__init__(now, identities, remembered=remembered, buffered=buffered)
+        self._on_commit = on_commit
         first = self._default_namespace()
         assert first is not None
         self._last_version = first.version
         self._acknowledge((first,))
 
+    # What is there, without waiting
+
+    def find(self, key: Key) -> Resource | None:
+        """The newest version of a resource; None when there is none."""
+        return self._shelves.get(key)
+
+    def find_all(self, kind: str, namespace: str | None = None) -> Sequence[Resource]:
+        """The resources of a kind, or those of a namespace, in the order of their names."""
+        return self._shelves.in_order(kind, namespace)
+
+    # What another store wrote
+
+    def go_on_from(self, version: int) -> None:
+        """Number what is written from now on after what another store wrote."""
+        self._last_version = max(self._last_version, version)
+
+    def adopt(self, resource: Resource) -> Resource:
+        """Store a resource as another store left it: with its status, identity and age.
+
+        What it does not say of itself it is given, as a new one would be.
+        """
+        change = self._decide_create(resource)
+        made = change.event.resource
+        assert made is not None
+        given = resource.metadata
+        metadata = replace(
+            made.metadata,
+            uid=given.uid or made.metadata.uid,
+            generation=given.generation or made.metadata.generation,
+            creation_timestamp=given.creation_timestamp or made.metadata.creation_timestamp,
+            deletion_timestamp=given.deletion_timestamp,
+        )
+        kept = replace(resource, metadata=metadata)
+        event = Event(EventType.ADDED, kept, change.version)
+        self._last_version = change.version
+        self._commit(replace(change, event=event))
+        return kept
+
     def _commit(self, change: Change) -> None:
         self._acknowledge((change,))
+        if self._on_commit is not None:
+            self._on_commit(change)
 
     def _under_way(self) -> None:
         return None

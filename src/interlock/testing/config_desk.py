@@ -20,6 +20,7 @@ from interlock.control.clock import Timer
 from interlock.control.garbage import INDEXES
 from interlock.control.gate import Gate
 from interlock.control.runtime import Listener, TaskStop
+from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.resources.actions import Decision
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.calendar import Calendar
@@ -33,7 +34,6 @@ from interlock.schedules.configs.reconciler import ConfigSide
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryStore
 from interlock.testing.builders import T0
-from interlock.testing.simulation.loop import run_now
 
 R = TypeVar("R", bound=Resource)
 

@@ -20,6 +20,7 @@ from interlock.control.garbage import INDEXES
 from interlock.control.gate import Gate
 from interlock.control.informer import drop_from, note_in
 from interlock.control.reconciler import Change
+from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.resources.actions import Decision
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
@@ -40,7 +41,6 @@ from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryStore
 from interlock.testing.builders import T0
 from interlock.testing.config_desk import HandClock, NoRuntime
-from interlock.testing.simulation.loop import run_now
 
 R = TypeVar("R", bound=Resource)
 

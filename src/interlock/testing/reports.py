@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.api.routing import Route
 from interlock.control.cache import Cache
 from interlock.control.clock import SystemClock
 from interlock.control.garbage import INDEXES
 from interlock.control.reconciler import Change
+from interlock.forecast.rehearsal.front import NoLogs
+from interlock.forecast.service import Forecasting
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
 from interlock.reporting.logs import Logs
 from interlock.reporting.roster import Roster
@@ -20,7 +23,6 @@ from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.store.memory import MemoryJournal, MemoryStore
-from interlock.testing.rehearsal.front import NoLogs
 
 
 class Reports:
@@ -28,6 +30,7 @@ class Reports:
 
     def __init__(self, store: MemoryStore, logs: Logs | None = None) -> None:
         self.roster = Roster()
+        clock = SystemClock()
         self.journal = MemoryJournal()
         jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
         locks: Cache[Lock] = Cache("Lock", INDEXES)
@@ -43,9 +46,21 @@ class Reports:
             roster=self.roster,
             journal=self.journal,
             logs=logs or NoLogs(),
-            clock=SystemClock(),
+            clock=clock,
             schedules=ScheduleReader(jobs, configs, controlled, calendars),
         )
+        self.forecasting = Forecasting(
+            jobs=jobs,
+            locks=locks,
+            configs=configs,
+            controlled=controlled,
+            calendars=calendars,
+            clock=clock,
+        )
+
+    def routes(self) -> tuple[Route, ...]:
+        """Everything that is told."""
+        return (*self.reporting.routes(), *self.forecasting.routes())
 
     def note(self, resource: Resource) -> None:
         """Have the reports know of a resource."""

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.api.requests import Request
+from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Key
@@ -15,7 +16,6 @@ from interlock.resources.tasks import ExecutionStatus, TaskState, TaskStatus
 from interlock.store.memory import MemoryJournal
 from interlock.testing.asking import JOB, JOBS, Asker, Reply, asking
 from interlock.testing.builders import T0
-from interlock.testing.simulation.loop import run_now
 
 MERGE = {"content-type": "application/merge-patch+json"}
 CONTROLLED = JOBS.replace("/jobs", "/controlledjobs")

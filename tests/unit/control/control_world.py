@@ -31,6 +31,8 @@ from interlock.control.queue import Item, WorkQueue
 from interlock.control.reconciler import Change, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import Listener, TaskStop
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.actions import Decision, RecordAdmission
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job
@@ -40,8 +42,6 @@ from interlock.store.contract import DeleteOptions, Event, JournalEntry, Page, S
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryJournal, MemoryStore
 from interlock.testing.builders import T0, a_job
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)

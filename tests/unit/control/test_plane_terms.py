@@ -12,8 +12,8 @@ from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.loop import Loop
 from interlock.control.runtime import Runtime
+from interlock.forecast.rehearsal.simulated_loop import current_process
 from interlock.plane import ControlPlane
-from interlock.testing.simulation.loop import current_process
 
 
 def a_plane(world: World) -> ControlPlane:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.kube.places import LEAST, MOST, Places
 from interlock.testing.builders import T0
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 
 class Server:

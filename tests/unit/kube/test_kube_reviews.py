@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from kube_fakes import Handler, ScriptedServer, a_client, refuses, run, says, serving
 
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.kube.reviews import (
     ALLOWED_S,
     KNOWN_S,
@@ -22,8 +24,6 @@ from interlock.kube.reviews import (
     Reviews,
 )
 from interlock.testing.builders import T0
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 KNOWN = says({"status": {"authenticated": True, "user": {"username": "ann", "groups": ["a"]}}})
 UNKNOWN = says({"status": {"error": "no such token"}})

@@ -11,14 +11,14 @@ from pod_builders import RUNS, a_pod
 from test_pod_mirror import Scripted, version
 
 from interlock.control.turns import PART
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.kube.pods.mirror import Mirror
 from interlock.kube.pods.objects import Event, Listed
 from interlock.kube.pods.runtime import PodRuntime
 from interlock.kube.pods.wire import BatchJob, Node, Pod
 from interlock.resources.tasks import ReportState
 from interlock.testing.builders import T0
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
 
 MANY = 2 * PART + 1
 

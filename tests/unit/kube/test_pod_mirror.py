@@ -12,14 +12,14 @@ import pytest
 from msgspec.structs import replace
 from pod_builders import RUNS, a_pod, ended
 
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, run_now
 from interlock.kube.pods.mirror import Mirror
 from interlock.kube.pods.objects import Event, Listed
 from interlock.kube.pods.wire import Pod, T
 from interlock.resources.errors import ExpiredError, UnavailableError
 from interlock.resources.tasks import TaskId
 from interlock.testing.builders import T0
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop, run_now
 
 TASK = TaskId("uid", 0, 1)
 

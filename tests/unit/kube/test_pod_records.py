@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from pod_builders import a_pod
 
+from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.kube.pods.records import Wanted
 from interlock.kube.pods.wire import JobRecord
 from interlock.resources.codec import encode
@@ -13,7 +14,6 @@ from interlock.resources.job import JobStatus
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ExecutionStatus, StopCause, TaskId, TaskState, TaskStatus
 from interlock.testing.builders import T0, a_job
-from interlock.testing.simulation.loop import run_now
 
 
 def _a_task(attempt: int, cause: StopCause | None = None) -> TaskStatus:

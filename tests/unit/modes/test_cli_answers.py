@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.jsonpath import render
-from interlock.modes.cli.moments import between, length
+from interlock.modes.cli.moments import between
 from interlock.modes.cli.outcomes import exit_code, last_line, waits_told
 from interlock.modes.cli.output import Terminal
 from interlock.modes.cli.verbs.why import told
 from interlock.modes.cli.watching import Lines
 from interlock.modes.cli.wire import Body, quote, read_answer
+from interlock.resources.durations import told_length
 
 
 @settings(deadline=None)
@@ -120,7 +121,7 @@ def test_waits() -> None:
      (7500, "2 h 5 m"), (86400, "1 d"), (97200 * 10, "11 d 6 h")],
 )  # fmt: skip
 def test_lengths(seconds: float, expected: str) -> None:
-    assert length(seconds) == expected
+    assert told_length(seconds) == expected
     assert between("2026-01-05T12:00:00Z", None) == ""
 
 

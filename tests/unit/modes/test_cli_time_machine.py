@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from interlock.forecast.rehearsal.front import Front
+from interlock.forecast.rehearsal.simulated_loop import run_now
+from interlock.forecast.rehearsal.world import World
 from interlock.modes.cli.main import main
 from interlock.modes.cli.timemachine.hands import CommandHands
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.manifests import read_manifests
 from interlock.resources.metadata import Key
 from interlock.resources.timing.ticks import OnGap
-from interlock.testing.rehearsal.front import Front
-from interlock.testing.rehearsal.world import World
-from interlock.testing.simulation.loop import run_now
 
 #: The day before Thanksgiving, two in the afternoon in New York.
 NOW = datetime(2026, 11, 25, 19, 0, tzinfo=UTC)

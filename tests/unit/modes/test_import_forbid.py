@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from import_clocks import by_the_wall, imported, utc
 
+from interlock.forecast.rehearsal.player import play
+from interlock.forecast.rehearsal.reading import read_scenario
 from interlock.modes.cli.importing.cronjob import import_cronjobs
 from interlock.modes.cli.timemachine.hands import CommandHands
-from interlock.testing.rehearsal.player import play
-from interlock.testing.rehearsal.reading import read_scenario
 
 START, END = utc("2026-05-04 00:30"), utc("2026-05-05 00:30")
 LINES = ["0 * * * *", "*/20 * * * *", "0,10,45 * * * *", "15 2-9/3 * * *", "0,10,45 1-3 * * *"]

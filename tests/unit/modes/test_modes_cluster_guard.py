@@ -10,7 +10,15 @@ import pytest
 
 from interlock.api.answers import RefusedError
 from interlock.api.requests import SOCKET, Request
-from interlock.api.routing import ForAll, ForKnown, OnPath, OnResource, Route, Router, Said
+from interlock.api.routing import (
+    ForAll,
+    OnPath,
+    OnResource,
+    Route,
+    Router,
+    Said,
+    rights_on_resources,
+)
 from interlock.kube.reviews import Deed, NotReviewedError, Person
 from interlock.modes.cluster_guard import ClusterGuard, Reviewer
 from interlock.resources.errors import UnavailableError
@@ -40,7 +48,7 @@ class Cluster:
         return self.allows
 
 
-ROUTER = Router(Asker(routes=Reports(a_store()).reporting.routes()).app.router.routes)
+ROUTER = Router(Asker(routes=Reports(a_store()).routes()).app.router.routes)
 
 
 def a_request(path: str, method: str = "GET", token: str = "good") -> Request:
@@ -228,44 +236,45 @@ def example_of(route: Route) -> tuple[str, str]:
     query: dict[str, str] = {}
     if route.when is not None:
         query[route.when.parameter] = "true"
-    if isinstance(route.right, OnResource) and route.right.namespace.parameter:
-        query[route.right.namespace.parameter] = "a"
+    for right in rights_on_resources(route.right):
+        if right.namespace.parameter:
+            query[right.namespace.parameter] = "a"
     return route.method, path + "?" + "&".join(f"{name}={word}" for name, word in query.items())
 
 
-def deed_of(route: Route) -> Deed | None:
+def deeds_of(route: Route) -> set[Deed]:
     """What the row of the table says that is needed for the example of it."""
-    match route.right:
-        case ForAll() | ForKnown():
-            return None
-        case OnPath(verb):
-            return Deed(verb=verb, path=example_of(route)[1].partition("?")[0])
-        case OnResource() as right:
-            has_place = bool(right.namespace.part or right.namespace.parameter or right.uid)
-            return Deed(
-                verb=right.verb,
-                group=right.group,
-                resource=right.resource,
-                subresource=right.subresource,
-                namespace="a" if has_place else "",
-                name="one" if right.name.part or right.uid else "",
-            )
+    if isinstance(route.right, OnPath):
+        return {Deed(verb=route.right.verb, path=example_of(route)[1].partition("?")[0])}
+    return {
+        Deed(
+            verb=right.verb,
+            group=right.group,
+            resource=right.resource,
+            subresource=right.subresource,
+            namespace=(
+                "a" if right.namespace.part or right.namespace.parameter or right.uid else ""
+            ),
+            name="one" if right.name.part or right.uid else "",
+        )
+        for right in rights_on_resources(route.right)
+    }
 
 
-class AllowsOne(Cluster):
-    """Lets people do one thing, and nothing else."""
+class AllowsOnly(Cluster):
+    """Lets people do some things, and nothing else."""
 
-    def __init__(self, deed: Deed) -> None:
+    def __init__(self, deeds: set[Deed]) -> None:
         super().__init__()
-        self._deed = deed
+        self._deeds = deeds
 
     async def may(self, person: Person, deed: Deed) -> bool:
-        return deed == self._deed
+        return deed in self._deeds
 
 
-async def opened_by(deed: Deed) -> set[Route]:
+async def opened_by(deeds: set[Deed]) -> set[Route]:
     """The routes that somebody reaches who may do this and nothing else."""
-    guard, opened = a_guard(AllowsOne(deed)), set()
+    guard, opened = a_guard(AllowsOnly(deeds)), set()
     for route in ROUTER.routes:
         method, path = example_of(route)
         with suppress(RefusedError):
@@ -274,16 +283,27 @@ async def opened_by(deed: Deed) -> set[Route]:
     return opened
 
 
-DEEDS = {deed for route in ROUTER.routes if (deed := deed_of(route))}
+DEEDS = {deed for route in ROUTER.routes for deed in deeds_of(route)}
 
 
 def test_one_right_opens_its_own_routes_and_no_other() -> None:
     assert len(DEEDS) > 50
 
     for deed in DEEDS:
-        expected = {route for route in ROUTER.routes if deed_of(route) in (None, deed)}
+        expected = {route for route in ROUTER.routes if deeds_of(route) <= {deed}}
 
-        assert asyncio.run(opened_by(deed)) == expected
+        assert asyncio.run(opened_by({deed})) == expected
+
+
+@pytest.mark.parametrize(
+    "route", [one for one in ROUTER.routes if len(deeds_of(one)) > 1], ids=lambda one: one.path
+)
+def test_what_needs_several_rights_is_opened_by_all_of_them_and_by_no_fewer(route: Route) -> None:
+    needed = deeds_of(route)
+
+    assert route in asyncio.run(opened_by(needed))
+    for deed in needed:
+        assert route not in asyncio.run(opened_by(needed - {deed}))
 
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW", SOCKET]

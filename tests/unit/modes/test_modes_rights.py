@@ -88,7 +88,7 @@ async def an_app(rule: Callable[[Deed], bool]) -> ApiApp:
             )
         )  # fmt: skip
     guard = ClusterGuard(Rights(rule), reports.roster.key_of)
-    return Asker(security=guard, routes=reports.reporting.routes(), store=store).app
+    return Asker(security=guard, routes=reports.routes(), store=store).app
 
 
 async def visit(app: ApiApp, method: str, path: str) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 from test_timeline_terminal import the_tour
 from timeline_objects import charted, config, controlled, ran
 
-from interlock.modes.cli.timelines.model import Chart
+from interlock.forecast.timeline.model import Chart
 from interlock.modes.cli.timelines.svg import drawn
 from interlock.resources.tasks import JobResult
 

@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 from timeline_objects import at, charted, config, controlled, kept, plus, ran, stored
 
-from interlock.modes.cli.timelines.model import Chart, Row, shares, skipped_shares
+from interlock.forecast.timeline.model import Chart, Row
+from interlock.modes.cli.timelines.scale import shares, skipped_shares
 from interlock.modes.cli.timelines.terminal import drawn
+from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import STOPPED_BECAUSE_ANNOTATION, STOPPED_BY_ANNOTATION
@@ -345,7 +347,7 @@ def test_counts_of_a_busy_day() -> None:
 
 
 def test_rows_tell_programs_the_same() -> None:
-    data = the_tour().data()
+    data = to_builtins(the_tour().data())
     assert data["now"] == "2026-11-17T19:20:00Z"
     row: dict[str, Any] = next(
         row for row in data["rows"] if (row["name"], row["day"]) == ("pricing-engine", "2026-11-17")

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from interlock.modes.cli.timelines.charting import chart_of
-from interlock.modes.cli.timelines.model import Chart
-from interlock.modes.cli.timemachine.coming import Definitions
+from interlock.forecast.timeline.chart import chart_of
+from interlock.forecast.timeline.model import Chart
+from interlock.forecast.upcoming import Definitions
 from interlock.resources.job import Job, JobStatus
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.schedule import CONTROLLED_LABEL, SUSPEND_REASON_ANNOTATION, USER_STOP

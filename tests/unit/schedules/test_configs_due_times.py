@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.resources.durations import Duration
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import (
@@ -22,7 +23,6 @@ from interlock.resources.schedule import Books, ScheduleSpec
 from interlock.schedules.configs.reading import digest_of
 from interlock.testing.config_builders import a_calendar, a_job_config, a_schedule, moment
 from interlock.testing.config_desk import ConfigDesk
-from interlock.testing.simulation.loop import run_now
 
 ALLOW = Concurrency(policy=WhenTaken.ALLOW)
 CAP_3 = CatchUp(at_most=3)

@@ -109,7 +109,7 @@ def test_a_key_that_is_not_there_needs_nothing() -> None:
 def test_a_config_is_read_once_for_each_generation_and_calendar_and_few_are_kept() -> None:
     calendars: Cache[Calendar] = Cache("Calendar", INDEXES)
     calendars.note(a_calendar("holidays", "12-25"))
-    timings = Timings(Calendars(calendars))
+    timings = Timings(Calendars(calendars.get))
     config = a_job_config("report", a_schedule(exclude=("holidays",)))
     first = timings.of(config)
 
@@ -125,7 +125,7 @@ def test_a_config_is_read_once_for_each_generation_and_calendar_and_few_are_kept
 
 def test_few_calendars_are_kept() -> None:
     cache: Cache[Calendar] = Cache("Calendar", INDEXES)
-    calendars = Calendars(cache)
+    calendars = Calendars(cache.get)
     for number in range(CALENDARS_KEPT + 10):
         cache.note(a_calendar(f"c-{number}", "12-25"))
         assert calendars.find("default", f"c-{number}").calendar is not None
@@ -137,14 +137,14 @@ def test_a_calendar_that_cannot_be_read_is_as_good_as_none_and_says_why(day: str
     cache: Cache[Calendar] = Cache("Calendar", INDEXES)
     cache.note(a_calendar("holidays", "12-25", day))
 
-    found = Calendars(cache).find("default", "holidays")
+    found = Calendars(cache.get).find("default", "holidays")
 
     assert found.calendar is None
     assert "spec.days[1]" in found.problem
 
 
 def test_an_edit_of_the_template_alone_is_no_new_timing() -> None:
-    timings = Timings(Calendars(Cache("Calendar", INDEXES)))
+    timings = Timings(Calendars(lambda _: None))
     edited = replace(
         _newer(CONFIG, generation=2), spec=replace(CONFIG.spec, template=a_template("false"))
     )

@@ -243,7 +243,7 @@ def test_a_day_that_is_closed_while_its_window_is_open_stops_its_job() -> None:
     assert len(desk.live) == 1
     stored = desk.plane.calendars.get(a_calendar().key)
     assert stored is not None
-    from interlock.testing.simulation.loop import run_now
+    from interlock.forecast.rehearsal.simulated_loop import run_now
 
     closed = replace(stored, spec=a_calendar(MON).spec)
     run_now(desk.store.update(closed))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from interlock.resources.durations import told_length
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -35,7 +37,7 @@ def server_now(api: Api) -> datetime:
 def ago(moment: Any, now: datetime) -> str:
     """How long ago the written moment was; empty when there is none."""
     since = parse_moment(moment)
-    return length((now - since).total_seconds()) if since else ""
+    return told_length((now - since).total_seconds()) if since else ""
 
 
 def write_moment(moment: datetime) -> str:
@@ -48,24 +50,7 @@ def between(start: Any, end: Any) -> str:
     first, last = parse_moment(start), parse_moment(end)
     if first is None or last is None:
         return ""
-    return length((last - first).total_seconds())
-
-
-def length(total_s: float) -> str:
-    """A length of time in at most two units: "12.4 s", "3 m 12 s", "2 h 5 m", "4 d 3 h"."""
-    if total_s < 60:
-        return f"{max(total_s, 0):.1f} s" if total_s < 20 else f"{total_s:.0f} s"
-    whole = int(total_s)
-    for unit, size, smaller, small in (
-        ("m", 60, "s", 1),
-        ("h", 3600, "m", 60),
-        ("d", 86400, "h", 3600),
-    ):
-        if whole < size * (60 if unit == "m" else 24 if unit == "h" else 10**9):
-            count, left = divmod(whole, size)
-            rest = left // small
-            return f"{count} {unit} {rest} {smaller}" if rest else f"{count} {unit}"
-    raise AssertionError("days have no end")
+    return told_length((last - first).total_seconds())
 
 
 def day_and_time(text: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from msgspec import ValidationError
 
@@ -12,9 +11,8 @@ from interlock.modes.cli.api import Api
 from interlock.modes.cli.errors import AnswerError, CommandError
 from interlock.modes.cli.kinds import CALENDARS, Kind
 from interlock.resources.calendar import Calendar
-from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Resource
+from interlock.schedules.calendars import calendars_named_by
 
 
 def read_one(api: Api, kind: Kind, namespace: str, name: str) -> Resource:
@@ -35,7 +33,7 @@ def noun_of(kind: Kind, name: str, data: bytes) -> Resource:
 
 def read_calendars(api: Api, resource: Resource) -> Iterator[Calendar]:
     """The calendars that a schedule names; one that is not there is part of the answer."""
-    for name in calendars_of(resource):
+    for name in calendars_named_by(resource):
         try:
             calendar = read_one(api, CALENDARS, resource.metadata.namespace, name)
         except AnswerError as error:
@@ -44,13 +42,3 @@ def read_calendars(api: Api, resource: Resource) -> Iterator[Calendar]:
             continue
         assert isinstance(calendar, Calendar)
         yield calendar
-
-
-def calendars_of(resource: Resource) -> tuple[str, ...]:
-    """The calendars that a schedule names."""
-    parts: tuple[Any, ...] = ()
-    if isinstance(resource, JobConfig):
-        parts = resource.spec.schedules
-    elif isinstance(resource, ControlledJob):
-        parts = (*resource.spec.windows, *resource.spec.events)
-    return tuple(dict.fromkeys(name for part in parts for name in (*part.exclude, *part.only)))

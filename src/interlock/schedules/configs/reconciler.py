@@ -31,7 +31,7 @@ class ConfigSide:
     ) -> None:
         self._jobs = jobs
         self._configs = configs
-        self._timings = Timings(Calendars(calendars))
+        self._timings = Timings(Calendars(calendars.get))
         #: The configs that name a calendar, by namespace and name of it.
         self._named_by: dict[tuple[str, str], dict[Key, None]] = {}
 

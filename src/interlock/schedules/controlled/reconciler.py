@@ -57,7 +57,7 @@ class ControlledSide:
     ) -> None:
         self._jobs = jobs
         self._controlled = controlled
-        self._calendars = Calendars(calendars)
+        self._calendars = Calendars(calendars.get)
         #: Plans are read once for every version of what they are made of.
         self._readings: dict[Key, _Reading] = {}
         #: Who names each calendar, by the calendar's key.

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.kube.errors import CannotNowError, NoRightError, OverQuotaError
 from interlock.kube.pods import naming
 from interlock.resources.errors import ForbiddenError, InvalidError
@@ -31,7 +32,6 @@ from interlock.testing.simulation.kube_api import (
     uid_of,
 )
 from interlock.testing.simulation.kubelet import Box, Hooks, Kubelet, order_of
-from interlock.testing.simulation.loop import SimLoop
 from interlock.testing.simulation.script import Denial
 
 NODES = 3

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from interlock.control.runtime import Listener, TaskStop
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess, run_now
+from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.resources.errors import (
     ConflictError,
     ExpiredError,
@@ -23,8 +25,6 @@ from interlock.resources.errors import (
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 from interlock.store.contract import DeleteOptions, Event, EventType, Page, Selection, Store
-from interlock.testing.simulation.loop import SimLoop, SimProcess, run_now
-from interlock.testing.simulation.machine import Machine
 from interlock.testing.simulation.truth import Truth
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.kube.pods.objects import Event, Listed
 from interlock.kube.pods.wire import JobRecord, T
 from interlock.resources.codec import encode
@@ -21,7 +22,6 @@ from interlock.store.contract import Store
 from interlock.testing.simulation.cluster import Cluster
 from interlock.testing.simulation.faults import Wire
 from interlock.testing.simulation.kube_api import Body, Happened, chosen
-from interlock.testing.simulation.loop import SimLoop
 
 R = TypeVar("R")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from interlock.testing.simulation.loop import SimLoop
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 
 
 class Line(Struct, frozen=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.tasks import TaskId
 from interlock.store.watching import Change
-from interlock.testing.simulation.machine import Life
 from interlock.testing.simulation.truth import Truth
 
 

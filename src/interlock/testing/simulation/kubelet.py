@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
+from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimLoop, SimProcess
+from interlock.forecast.rehearsal.simulated_machine import SIGKILL, SIGTERM, Life, read_behaviour
 from interlock.kube.pods import naming
 from interlock.resources.tasks import TaskOrder
 from interlock.testing.simulation.history import History
@@ -24,8 +26,6 @@ from interlock.testing.simulation.kube_api import (
     place_of,
     uid_of,
 )
-from interlock.testing.simulation.loop import SimHandle, SimLoop, SimProcess
-from interlock.testing.simulation.machine import SIGKILL, SIGTERM, Life, read_behaviour
 
 #: What a container that was ended by a signal exits with.
 KILLED, TERMINATED = 128 + SIGKILL, 128 + SIGTERM

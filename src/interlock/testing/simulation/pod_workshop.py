@@ -7,6 +7,8 @@ from collections.abc import Callable
 from random import Random
 
 from interlock.control.gate import Gate
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.kube.pods.runtime import PodRuntime
 from interlock.kube.pods.sight import Sight
 from interlock.kube.pods.wire import BatchJob, Node, Pod, T
@@ -23,12 +25,10 @@ from interlock.testing.runtime_contract import (
     Told,
     Work,
 )
-from interlock.testing.simulation.clock import SimClock
 from interlock.testing.simulation.cluster import Cluster
 from interlock.testing.simulation.faults import CALM, Weather, Wire
 from interlock.testing.simulation.faulty_objects import FaultyObjects, Lateness
 from interlock.testing.simulation.history import History
-from interlock.testing.simulation.loop import SimLoop
 from interlock.testing.simulation.pod_script import pod_of
 
 _FOREVER = "1000000000"

@@ -6,6 +6,7 @@ from functools import partial
 from random import Random
 
 from interlock.control.runtime import Runtime
+from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.kube.pods.runtime import PodRuntime
 from interlock.kube.pods.sight import Sight
 from interlock.kube.pods.wire import BatchJob, Node, Pod, T
@@ -33,7 +34,6 @@ from interlock.testing.simulation.kube_api import (
     uid_of,
 )
 from interlock.testing.simulation.kubelet import order_of
-from interlock.testing.simulation.machine import Life
 from interlock.testing.simulation.pod_promises import POD_PROMISES
 from interlock.testing.simulation.pod_script import in_pods, spoiled
 from interlock.testing.simulation.promises import PROMISES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import json
 
+from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.codec import encode
 from interlock.resources.ends import culprit
@@ -28,7 +29,6 @@ from interlock.resources.transitions import JOB_MOVES, has_ended
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from interlock.testing.simulation.judge import Promise
-from interlock.testing.simulation.machine import Life
 from interlock.testing.simulation.truth import PHANTOM, Term, Truth
 
 #: More than any status of a simulated Job needs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
+from interlock.forecast.rehearsal.simulated_machine import Life, Machine
 from interlock.resources.metadata import Resource
 from interlock.resources.tasks import ReportState, TaskId
 from interlock.store.contract import Event, EventType, Now
@@ -14,7 +15,6 @@ from interlock.store.sqlite import restoring
 from interlock.store.watching import Change
 from interlock.testing.simulation.faults import FaultRates
 from interlock.testing.simulation.judge import Judge, Promise
-from interlock.testing.simulation.machine import Life, Machine
 from interlock.testing.simulation.promises import NeverTwice, Settles, StatusBounded, TokensRise
 from interlock.testing.simulation.script import (
     PLANES,

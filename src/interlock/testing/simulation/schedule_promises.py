@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.controlled_job import (
     ControlledAction,
     ControlledJob,
@@ -48,7 +49,6 @@ from interlock.resources.transitions import has_ended
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from interlock.testing.simulation.judge import Promise
-from interlock.testing.simulation.machine import Life
 from interlock.testing.simulation.promises import PROMISES, NeverLost
 from interlock.testing.simulation.truth import Truth
 

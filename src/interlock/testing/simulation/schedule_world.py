@@ -6,12 +6,12 @@ from random import Random
 
 from msgspec.structs import replace
 
+from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job_config import JobConfig
 from interlock.store.watching import Change
 from interlock.testing.simulation.faults import CALM, FaultRates, FaultyStore, Weather, Wire
 from interlock.testing.simulation.judge import Judge
-from interlock.testing.simulation.machine import Machine
 from interlock.testing.simulation.people import People
 from interlock.testing.simulation.schedule_people import SchedulePeople
 from interlock.testing.simulation.schedule_promises import SCHEDULE_PROMISES, SchedulePromise

@@ -10,6 +10,9 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop
+from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
@@ -21,9 +24,6 @@ from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import Event, EventType
 from interlock.store.watching import Change
-from interlock.testing.simulation.clock import SimClock
-from interlock.testing.simulation.loop import SimLoop
-from interlock.testing.simulation.machine import Life
 
 #: A lock: namespace and key.
 LockKey = tuple[str, str]

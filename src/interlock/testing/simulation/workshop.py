@@ -7,6 +7,8 @@ from collections.abc import Callable
 from random import Random
 
 from interlock.control.runtime import Runtime
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess
+from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
 from interlock.testing.builders import T0
 from interlock.testing.runtime_contract import (
@@ -21,8 +23,6 @@ from interlock.testing.runtime_contract import (
 )
 from interlock.testing.simulation.faults import CALM, FaultyRuntime, Weather, Wire
 from interlock.testing.simulation.history import History
-from interlock.testing.simulation.loop import SimLoop, SimProcess
-from interlock.testing.simulation.machine import Machine
 
 _FOREVER = "1000000000"
 

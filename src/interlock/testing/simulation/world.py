@@ -12,6 +12,9 @@ from interlock.control.gate import Gate
 from interlock.control.lease import Election, LeaseTimes
 from interlock.control.runtime import Runtime
 from interlock.execution.restoring import Restorable
+from interlock.forecast.rehearsal.simulated_clock import SimClock
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess, SpinningError
+from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.plane import ControlPlane
 from interlock.resources.modes import Mode
 from interlock.store.contract import Now
@@ -20,7 +23,6 @@ from interlock.store.memory import MemoryJournal, MemoryStore
 from interlock.store.watching import Change
 from interlock.testing.builders import T0
 from interlock.testing.simulation.chronicle import note_change
-from interlock.testing.simulation.clock import SimClock
 from interlock.testing.simulation.faults import (
     CALM,
     FaultRates,
@@ -32,8 +34,6 @@ from interlock.testing.simulation.faults import (
 )
 from interlock.testing.simulation.history import History
 from interlock.testing.simulation.judge import BrokenPromiseError, Judge
-from interlock.testing.simulation.loop import SimLoop, SimProcess, SpinningError
-from interlock.testing.simulation.machine import Machine
 from interlock.testing.simulation.people import People
 from interlock.testing.simulation.promises import PROMISES
 from interlock.testing.simulation.script import (
@@ -66,12 +66,7 @@ class WatchedStore(MemoryStore):
     """The memory store, with a judge who hears of each write at the moment it is committed."""
 
     def __init__(self, now: Now, identities: SeededIdentities, world: World) -> None:
-        self._world = world
-        super().__init__(now, identities)
-
-    def _commit(self, change: Change) -> None:
-        super()._commit(change)
-        self._world.committed(change)
+        super().__init__(now, identities, on_commit=world.committed)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,8 @@ from interlock.control.lease import LEASE
 from interlock.modes.cli.api import Api
 from interlock.modes.cli.errors import AnswerError
 from interlock.modes.cli.kinds import kind_named
-from interlock.modes.cli.moments import length, parse_moment, server_now
+from interlock.modes.cli.moments import parse_moment, server_now
+from interlock.resources.durations import told_length
 
 #: The leader's clock and the API server's may differ by this before a leader is called silent.
 _SKEW = timedelta(seconds=5)
@@ -65,7 +66,7 @@ def judge(spec: dict[str, object], now: datetime) -> Leader:
     holder, renewed_at = str(spec.get("holderIdentity") or ""), str(spec.get("renewTime") or "")
     renewed = parse_moment(renewed_at)
     silent = now - renewed if renewed else None
-    ago = f"{length(silent.total_seconds())} ago" if silent is not None else "never"
+    ago = f"{told_length(silent.total_seconds())} ago" if silent is not None else "never"
     if not holder:
         told = f"no controller leads: the last one stopped, its lease was last renewed {ago}"
         return Leader("", renewed_at, leads=False, told=told)

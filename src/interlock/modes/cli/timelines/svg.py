@@ -8,18 +8,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from interlock.modes.cli.timelines.model import (
-    RUNS,
-    Chart,
-    Mark,
-    Row,
-    Sign,
-    Sort,
-    Span,
-    share_of,
-    shares,
-    skipped_shares,
-)
+from interlock.forecast.timeline.model import RUNS, Chart, Mark, Row, Sign, Sort, Span
+from interlock.modes.cli.timelines.scale import share_of, shares, skipped_shares
 from interlock.reporting.walls import told_time
 
 _NAMES, _DAYS, _WORDS = 170, 116, 260

@@ -7,17 +7,8 @@ from itertools import groupby
 from math import floor
 from typing import NamedTuple
 
-from interlock.modes.cli.timelines.model import (
-    RUNS,
-    Chart,
-    Row,
-    Sign,
-    Sort,
-    Span,
-    share_of,
-    shares,
-    skipped_shares,
-)
+from interlock.forecast.timeline.model import RUNS, Chart, Row, Sign, Sort, Span
+from interlock.modes.cli.timelines.scale import share_of, shares, skipped_shares
 
 #: Puts a text in a colour.
 Paint = Callable[[str, str], str]

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from interlock.forecast.rehearsal.targets import placed
+from interlock.forecast.upcoming import Definitions
 from interlock.kube.wire import WIRES
 from interlock.modes.cli.api import PAGE, Api
 from interlock.modes.cli.documents import read_good
@@ -14,10 +16,8 @@ from interlock.modes.cli.finding import found
 from interlock.modes.cli.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
 from interlock.modes.cli.schedules import read_calendars, read_one
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.coming import Definitions
 from interlock.resources.metadata import Resource
 from interlock.resources.validation import read_resource
-from interlock.testing.rehearsal.targets import placed
 
 #: Kinds whose objects something is due for.
 SCHEDULED = (JOB_CONFIGS, CONTROLLED_JOBS, JOBS)

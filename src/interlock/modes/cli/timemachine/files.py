@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from interlock.forecast.rehearsal.reading import ScenarioError, read_scenario
+from interlock.forecast.rehearsal.script import Script
 from interlock.modes.cli.documents import Given, Refusal
 from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.files import read_file
 from interlock.resources.errors import Problem
 from interlock.resources.manifests import Document, ManifestError, read_manifests
-from interlock.testing.rehearsal.reading import ScenarioError, read_scenario
-from interlock.testing.rehearsal.script import Script
 
 
 class BadScenarioError(CommandError):

@@ -11,6 +11,10 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 from typing import Any
 
+from interlock.forecast.rehearsal.front import Answer as Said
+from interlock.forecast.rehearsal.front import Front
+from interlock.forecast.rehearsal.player import RefusedActError
+from interlock.forecast.rehearsal.targets import with_version
 from interlock.modes.cli.api import Api
 from interlock.modes.cli.applying import Wanted, apply, misplaced
 from interlock.modes.cli.documents import Given, refusals_of, refused_by_server
@@ -21,10 +25,6 @@ from interlock.modes.cli.session import Session
 from interlock.modes.cli.target import Target
 from interlock.modes.cli.wire import Answer, Wire
 from interlock.resources.manifests import Document
-from interlock.testing.rehearsal.front import Answer as Said
-from interlock.testing.rehearsal.front import Front
-from interlock.testing.rehearsal.player import RefusedActError
-from interlock.testing.rehearsal.targets import with_version
 
 #: Verbs that are about this machine or about other servers, and not about the rehearsed one.
 _ELSEWHERE = frozenset(

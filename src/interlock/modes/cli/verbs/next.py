@@ -15,27 +15,28 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import islice, takewhile
 from typing import Any
 
+from interlock.forecast.rehearsal.times import read_moment
+from interlock.forecast.upcoming import (
+    RUN,
+    START,
+    STOP,
+    Coming,
+    Definitions,
+    bounded,
+    why_nothing,
+)
 from interlock.modes.cli.day_words import DayWords
 from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
 from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.coming import (
-    RUN,
-    START,
-    STOP,
-    Coming,
-    Definitions,
-    why_nothing,
-)
 from interlock.modes.cli.timemachine.defining import SCHEDULED, from_files, from_server
 from interlock.reporting.walls import day_at, start_of_day, told_in, told_time
+from interlock.resources.codec import to_builtins
 from interlock.resources.timing.zones import Zone, find_zone
-from interlock.testing.rehearsal.times import read_moment
 
 #: So many are told when neither an end nor a number was asked for.
 USUAL = 20
@@ -66,11 +67,12 @@ def run(session: Session, args: argparse.Namespace) -> int:
         now = server_now(session.api)
     begin, end = _span(definitions, args, now)
     coming = definitions.coming(begin, brief=not args.output)
+    limit = args.limit or (None if end is not None else USUAL)
     if args.output:
-        found = [each.data() for each in _bounded(coming, end, args)]
-        session.terminal.data(found, "json")
+        found = [each.data() for each in bounded(coming, end, limit)]
+        session.terminal.data(to_builtins(found), "json")
         return OK
-    shown = list(_bounded(_without_told_ends(coming), end, args))
+    shown = list(bounded(_without_told_ends(coming), end, limit))
     _show(session, shown, now, namespaces=bool(args.all_namespaces))
     _tell(session, definitions, begin, named=any(name for _, name in named))
     return OK
@@ -139,15 +141,6 @@ def _moment(text: str, zone: Zone, now: datetime) -> datetime:
         return read_moment(text, zone, now)
     except ValueError:
         return DayWords(zone, now).moment(text)
-
-
-def _bounded(
-    coming: Iterator[Coming], end: datetime | None, args: argparse.Namespace
-) -> Iterator[Coming]:
-    if end is not None:
-        coming = takewhile(lambda each: each.at <= end, coming)
-    limit = args.limit or (None if end is not None else USUAL)
-    return islice(coming, limit)
 
 
 def _without_told_ends(coming: Iterator[Coming]) -> Iterator[Coming]:

@@ -12,27 +12,28 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from interlock.forecast.plan import DAYS, Day, Plan, Planned, Proposal, Verdict, planned, tried
+from interlock.forecast.trial import AtOnce
 from interlock.modes.cli.errors import FAILED, OK
 from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
-from interlock.modes.cli.moments import server_now, write_moment
+from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.comparing import Day, coming_days
-from interlock.modes.cli.timemachine.proposing import Proposal, State, read_proposals
-from interlock.modes.cli.timemachine.trying import AtOnce, at_once
+from interlock.modes.cli.timemachine.proposing import read_proposals, read_surroundings
 from interlock.reporting.walls import day_at, told_in, told_time
+from interlock.resources.codec import to_builtins
 from interlock.resources.controlled_job import Override, OverrideAction
 from interlock.resources.modes import Mode
 from interlock.resources.timing.zones import find_zone
 
-#: So many days are compared.
-DAYS = 7
-#: So many are compared at most: a plan is about the near future.
-_MOST_DAYS = 366
+_VERDICTS = {
+    Verdict.CREATED: "new",
+    Verdict.AFFECTED: "names a calendar that would change",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,43 +49,31 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Compare, try the change on a copy, and tell."""
     code, proposals = read_proposals(session, args)
-    state = State(session, proposals)
-    proposals = state.affected(proposals)
+    around = read_surroundings(session, proposals)
+    proposals = around.affected(proposals)
     now = server_now(session.api)
-    changed = [one for one in proposals if one.verdict not in ("unchanged", "affected")]
     mode = Mode.CLUSTER if session.on_cluster else Mode.EMBEDDED
-    jobs = at_once(state.stored(proposals), [one.change.after for one in changed], now, mode)
-    old = state.definitions(proposals, changed=False)
-    new = state.definitions(proposals, changed=True)
-    count = min(args.days, _MOST_DAYS)
-    told = [
-        (one, _of(one, jobs), list(coming_days(one.change, old, new, now, count)))
-        for one in proposals
-    ]
+    jobs = tried(proposals, around, now, mode)
+    told = planned(proposals, around, jobs, now, days=args.days)
     if args.output:
-        session.terminal.data({"items": [_data(*each) for each in told]}, "json")
+        plan = Plan(tuple(one.data() for one in told))
+        session.terminal.data(to_builtins(plan), "json")
     else:
-        for each in told:
-            _show(session, now, *each)
-        _tell_end(session, args, bool(changed))
-    return code or (FAILED if changed else OK)
-
-
-def _of(proposal: Proposal, jobs: Iterable[AtOnce]) -> list[AtOnce]:
-    owner = (proposal.key.kind, proposal.key.name)
-    return [one for one in jobs if one.owner == owner and one.namespace == proposal.key.namespace]
+        for one in told:
+            _show(session, now, one)
+        _tell_end(session, args, any(one.is_changed for one in proposals))
+    return code or (FAILED if any(one.is_changed for one in proposals) else OK)
 
 
 # For people
 
 
-def _show(
-    session: Session, now: datetime, proposal: Proposal, jobs: list[AtOnce], days: list[Day]
-) -> None:
+def _show(session: Session, now: datetime, one: Planned) -> None:
     terminal = session.terminal
+    proposal, jobs, days = one.proposal, one.jobs, one.days
     for line in _head(proposal):
         terminal.print(line)
-    if proposal.verdict == "unchanged":
+    if proposal.verdict is Verdict.UNCHANGED:
         return
     zone = days[0].zone if days else find_zone("UTC")
     because = [told_in(_because(one), zone, now) for one in jobs]
@@ -100,11 +89,8 @@ def _show(
 
 def _head(proposal: Proposal) -> Iterator[str]:
     word = proposal.word
-    if proposal.verdict != "configured":
-        told = {
-            "created": "new",
-            "affected": "names a calendar that would change",
-        }.get(proposal.verdict, proposal.verdict)
+    if proposal.verdict is not Verdict.CONFIGURED:
+        told = _VERDICTS.get(proposal.verdict, proposal.verdict)
         yield f"{word}   {told}"
         return
     width = max(len(field.path) for field in proposal.fields) if proposal.fields else 0
@@ -121,7 +107,7 @@ def _value(value: Any) -> str:
     return "(none)" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _day_rows(days: list[Day], now: datetime) -> Iterator[tuple[str, str]]:
+def _day_rows(days: Sequence[Day], now: datetime) -> Iterator[tuple[str, str]]:
     """A line for each day; neighbours that stay as they are share one."""
     for is_plain, group in groupby(days, key=lambda day: not day.told and not day.overrides):
         some = list(group)
@@ -165,30 +151,3 @@ def _tell_end(session: Session, args: argparse.Namespace, changed: bool) -> None
     recursive = " -R" if args.recursive else ""
     told = f"interlock apply {files}{recursive}{more}"
     session.terminal.print(f"Nothing was changed. Apply it with: {told}")
-
-
-# For programs
-
-
-def _data(proposal: Proposal, jobs: list[AtOnce], days: list[Day]) -> dict[str, Any]:
-    return {
-        "resource": proposal.word,
-        "namespace": proposal.key.namespace,
-        "change": proposal.verdict,
-        "fields": [{"path": f.path, "old": f.old, "new": f.new} for f in proposal.fields],
-        "now": [{"job": j.job, "action": j.action, "reason": j.reason} for j in jobs],
-        "days": [
-            {
-                "day": str(day.day),
-                "changed": bool(day.told),
-                "told": day.told or "unchanged",
-                "before": [one.data() for one in day.before],
-                "after": [one.data() for one in day.after],
-                "overrides": [
-                    {"action": one.action, "until": write_moment(one.until), "by": one.by}
-                    for one in day.overrides
-                ],
-            }
-            for day in days
-        ],
-    }

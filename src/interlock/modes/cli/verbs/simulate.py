@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from interlock.forecast.rehearsal.checking import Difference
+from interlock.forecast.rehearsal.lines import Line, written
+from interlock.forecast.rehearsal.player import Played, play
 from interlock.modes.cli.errors import FAILED, OK
 from interlock.modes.cli.flags import add_output
 from interlock.modes.cli.session import Session
@@ -21,9 +24,6 @@ from interlock.modes.cli.timemachine.files import BadScenarioError, load_scenari
 from interlock.modes.cli.timemachine.hands import CommandHands
 from interlock.reporting.walls import short_name, wall_time
 from interlock.resources.timing.zones import Zone
-from interlock.testing.rehearsal.checking import Difference
-from interlock.testing.rehearsal.lines import Line, written
-from interlock.testing.rehearsal.player import Played, play
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

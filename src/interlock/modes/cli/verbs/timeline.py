@@ -16,6 +16,7 @@ import argparse
 import shutil
 from datetime import date, datetime, timedelta
 
+from interlock.forecast.rehearsal.times import read_moment
 from interlock.modes.cli.day_words import DayWords
 from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
@@ -24,7 +25,6 @@ from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
 from interlock.reporting.walls import day_at
 from interlock.resources.timing.zones import Zone, find_zone
-from interlock.testing.rehearsal.times import read_moment
 
 #: A chart of more days is no picture any more.
 MOST_DAYS = 400
@@ -52,8 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Read what there is, and draw it."""
-    from interlock.modes.cli.timelines.charting import chart_of
+    from interlock.forecast.timeline.chart import chart_of
     from interlock.modes.cli.timelines.reading import read_all
+    from interlock.resources.codec import to_builtins
 
     named = _named(args.names)
     if args.days and (args.begin or args.to):
@@ -65,7 +66,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     chart = chart_of(definitions, jobs, lambda zone: days_in(zone, args, now), now)
     terminal = session.terminal
     if args.output == "json":
-        terminal.data(chart.data(), "json")
+        terminal.data(to_builtins(chart.data()), "json")
     elif args.output == "svg":
         from interlock.modes.cli.timelines import svg
 

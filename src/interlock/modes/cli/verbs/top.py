@@ -17,9 +17,10 @@ from typing import Any
 
 from interlock.modes.cli.errors import UnreachableError
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
-from interlock.modes.cli.moments import length, parse_moment, server_now
+from interlock.modes.cli.moments import parse_moment, server_now
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.verbs.locks import rows_of as lock_rows
+from interlock.resources.durations import told_length
 
 _ACTIVE = "Running,Unknown,Killing,Terminating,RetryBackoff,Retrying,Pending,Starting"
 _OVER = "Succeeded,Failed,Killed,Refused,FinishedUnknown"
@@ -99,7 +100,7 @@ def _row(job: dict[str, Any], now: datetime) -> list[str]:
     tasks = job["tasks"]
     start, end = job.get("startedAt") or job.get("createdAt"), parse_moment(job.get("endedAt"))
     since, until = parse_moment(start), end or now
-    took = length((until - since).total_seconds()) if since else "-"
+    took = told_length((until - since).total_seconds()) if since else "-"
     what = job.get("message") or ", ".join(job.get("waits") or []) or job.get("title") or ""
     total = tasks["total"] or "-"
     return [job["name"], job["state"], f"{tasks['succeeded']}/{total}", took, what]

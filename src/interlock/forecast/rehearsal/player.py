@@ -1,0 +1,226 @@
+"""Plays a script: what happens when, what is looked at, and what became of it all."""
+
+from __future__ import annotations
+
+import gc
+import json
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from interlock.forecast.rehearsal.checking import Checks, Difference
+from interlock.forecast.rehearsal.front import Answer, Front
+from interlock.forecast.rehearsal.lines import Line
+from interlock.forecast.rehearsal.scenario import FinishSpec, LoseSpec, RunsIn
+from interlock.forecast.rehearsal.script import (
+    Act,
+    Apply,
+    Crash,
+    Delete,
+    Failover,
+    Outage,
+    Patch,
+    Restart,
+    Script,
+    Step,
+    Verb,
+)
+from interlock.forecast.rehearsal.world import FAILOVER_S, PLANE, World
+from interlock.resources.kinds import KINDS
+from interlock.resources.metadata import Key
+from interlock.resources.modes import Mode
+
+_MICROSECOND = timedelta(microseconds=1)
+#: A control plane that crashed is started again by whoever watches over it.
+SUPERVISED_S = 1.0
+_MODES = {RunsIn.EMBEDDED: Mode.EMBEDDED, RunsIn.CLUSTER: Mode.CLUSTER}
+
+
+class RefusedActError(Exception):
+    """An act that could not be carried out."""
+
+
+class Hands(Protocol):
+    """Those who act in the way of people: with the command line."""
+
+    def apply(self, manifests: Sequence[dict[str, Any]]) -> None:
+        """Make what is stored what manifests say.
+
+        Raises:
+            RefusedActError: One of them was refused.
+        """
+        ...
+
+    def run(self, words: Sequence[str]) -> tuple[int, str]:
+        """Run a verb; its exit code, and what it printed."""
+        ...
+
+
+class Played(Struct, frozen=True, kw_only=True):
+    """What came of a script."""
+
+    lines: tuple[Line, ...]
+    differences: tuple[Difference, ...]
+    #: Callbacks that were run.
+    steps: int
+
+
+def play(script: Script, hands: Callable[[Front], Hands]) -> Played:
+    """Play a script from its start to its end."""
+    world = World(
+        script.start,
+        work=script.work,
+        mode=_MODES[script.settings.mode],
+        most_tasks=script.settings.max_tasks,
+    )
+    # Little of what a rehearsal makes is garbage before its end, so nobody need look for any.
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return _Player(script, world, hands).play()
+    finally:
+        world.close()
+        if was_on:
+            # What is left counts as old at once: to go through all of it for the first time would
+            # take a good part of the time that the rehearsal took.
+            gc.freeze()
+            gc.unfreeze()
+            gc.enable()
+
+
+class _Player:
+    def __init__(self, script: Script, world: World, hands: Callable[[Front], Hands]) -> None:
+        self._script = script
+        self._world = world
+        self._front = Front(world)
+        self._hands = hands(self._front)
+        self._checks = Checks(script.expected, world)
+        self._refused: list[Difference] = []
+
+    def play(self) -> Played:
+        world, script = self._world, self._script
+        if self._checks.lasting:
+            world.loop.on_settled = self._checks.look
+        world.put(script.objects)
+        world.begin()
+        moments = sorted({*(step.at for step in script.steps), *self._checks.moments})
+        steps = list(script.steps)
+        for moment in moments:
+            world.play_until(max(script.start, moment - _MICROSECOND))
+            world.loop.arrive((moment - script.start) // _MICROSECOND)
+            while steps and steps[0].at == moment:
+                self._act(steps.pop(0), steps)
+            world.play_until(moment)
+            self._checks.look()
+        world.play_until(script.end)
+        self._checks.look()
+        if world.loop.errors:
+            raise RuntimeError(world.loop.errors[0])
+        return Played(
+            lines=tuple(world.lines),
+            differences=(*self._refused, *self._checks.differences()),
+            steps=world.loop.steps,
+        )
+
+    # Acts
+
+    def _act(self, step: Step, later: list[Step]) -> None:
+        try:
+            self._do(step.act, later)
+        except RefusedActError as error:
+            if not step.fails:
+                self._differs(step, "carried out", f"refused: {error}")
+            return
+        if step.fails:
+            self._differs(step, "refused", "carried out")
+
+    def _do(self, act: Act, later: list[Step]) -> None:
+        world = self._world
+        match act:
+            case Apply(manifests):
+                self._hands.apply(manifests)
+            case Delete(key):
+                self._ask("DELETE", key)
+            case Patch(key, merge):
+                self._ask("PATCH", key, merge)
+            case Verb(words):
+                self._run(words)
+            case Crash():
+                self._crash("crash")
+                if not _is_restarted(later):
+                    world.later(SUPERVISED_S, self._start)
+            case Restart():
+                self._crash("restart")
+                self._start()
+            case Outage(seconds):
+                self._crash("outage", f"for {timedelta(seconds=seconds)}")
+                world.later(seconds, self._start)
+            case Failover():
+                self._crash("failover", "another takes over once the lease has run out")
+                world.later(FAILOVER_S, self._start)
+            case FinishSpec():
+                self._found(act.job, world.stage.end(act.job, act.task, act.exit))
+            case LoseSpec():
+                self._found(act.job, world.stage.lose(act.job, act.task))
+
+    def _crash(self, reason: str, detail: str = "") -> None:
+        if self._world.plane is not None:
+            self._world.note(PLANE, "Down", reason, detail)
+            self._world.crash()
+
+    def _start(self) -> None:
+        if self._world.plane is None:
+            self._world.note(PLANE, "Up")
+            self._world.begin()
+
+    def _run(self, words: Sequence[str]) -> None:
+        code, printed = self._hands.run(words)
+        told = printed.strip().partition("\n")[0]
+        key = Key("Verb", "", " ".join(words))
+        self._world.note(key, "Ran" if code == 0 else "Failed", f"exit {code}", told)
+        if code != 0:
+            raise RefusedActError(f"exit {code}: {told}")
+
+    def _found(self, job: str, found: Sequence[object]) -> None:
+        if not found:
+            raise RefusedActError(f"no task of {job} runs")
+
+    def _ask(self, method: str, key: Key, body: object = None) -> None:
+        kind = KINDS[key.kind]
+        root = "/apis/" if kind.group else "/api/"
+        place = f"namespaces/{key.namespace}/" if kind.namespaced else ""
+        path = f"{root}{kind.api_version}/{place}{kind.plural}/{key.name}"
+        headers = {"accept": "application/json"}
+        if body is not None:
+            headers["content-type"] = "application/merge-patch+json"
+        data = json.dumps(body).encode() if body is not None else b""
+        _check(self._front.ask(method, path, headers, data))
+
+    def _differs(self, step: Step, expected: str, found: str) -> None:
+        self._refused.append(
+            Difference(
+                path=step.path,
+                at=self._world.now(),
+                told=type(step.act).__name__.removesuffix("Spec").lower(),
+                expected=expected,
+                found=found,
+            )
+        )
+
+
+def _is_restarted(later: list[Step]) -> bool:
+    """Whether the scenario says itself when the control plane comes back."""
+    for step in later:
+        if isinstance(step.act, Restart):
+            return True
+        if isinstance(step.act, Crash | Outage | Failover):
+            return False
+    return False
+
+
+def _check(answer: Answer) -> None:
+    if answer.status >= 300:
+        body = json.loads(answer.data)
+        raise RefusedActError(str(body.get("message") or answer.status))

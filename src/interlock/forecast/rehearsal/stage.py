@@ -1,0 +1,169 @@
+"""Where the work of a rehearsal happens: a simulated machine that does what it is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from random import Random
+
+from msgspec.structs import replace
+
+from interlock.control.runtime import Listener, TaskStop
+from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess
+from interlock.forecast.rehearsal.simulated_machine import SIGKILL, Behaviour, Life, Machine
+from interlock.forecast.rehearsal.work import WorkModel
+from interlock.resources.job import Job
+from interlock.resources.tasks import (
+    ReportState,
+    TaskId,
+    TaskOrder,
+    TaskReport,
+    TaskState,
+    TaskStatus,
+)
+
+
+class _Nowhere:
+    """What the machine notes for those who look for bugs is not kept."""
+
+    def note(self, who: str, what: str, *about: str) -> None:
+        """Forget it."""
+
+
+class Stage(Machine):
+    """A machine without luck, on which attempts do what the work model says."""
+
+    def __init__(self, loop: SimLoop, origin: datetime, work: WorkModel) -> None:
+        super().__init__(loop, Random(0), _Nowhere(), origin)
+        self._work = work
+
+    def resume(self, job: Job) -> None:
+        """Have the attempts run that a Job left by an earlier life says are running."""
+        for task in job.status.execution.active:
+            if task.state in (TaskState.STARTING, TaskState.ENDED):
+                continue  # One that was not known to run is launched again by the room itself.
+            order = _order_of(job, task)
+            self._orders[order.id] = order
+            report = replace(
+                _known(job, task), state=ReportState.RUNNING, started_at=task.started_at
+            )
+            if task.state is TaskState.UNKNOWN:
+                self._record(replace(report, state=ReportState.UNKNOWN, message=task.message))
+            else:
+                self._run_on(order, report)
+
+    def end(self, job: str, task: int | None, code: int) -> list[TaskId]:
+        """Have running attempts of the Jobs that a pattern names end by themselves now."""
+        found = self._running(job, task)
+        for one in found:
+            self.lives[one].code = code
+            self.finish(one)
+        return found
+
+    def lose(self, job: str, task: int | None) -> list[TaskId]:
+        """Have nobody know any more what becomes of running attempts, which go on unseen."""
+        found = self._running(job, task)
+        for one in found:
+            record = self.records[one]
+            self._record(replace(record, state=ReportState.UNKNOWN, message="it was lost sight of"))
+        return found
+
+    def _running(self, job: str, task: int | None) -> list[TaskId]:
+        return [
+            one
+            for one, life in self.lives.items()
+            if fnmatchcase(life.order.job, job)
+            and task in (None, one.task)
+            and self.records[one].state is ReportState.RUNNING
+        ]
+
+    def _run_on(self, order: TaskOrder, report: TaskReport) -> None:
+        doing = self._work.of(order)
+        ran_s = (self.now() - (report.started_at or self.now())).total_seconds()
+        life = Life(order, doing, self._loop.now_us)
+        self.lives[order.id] = life
+        life.ending = self._later(max(0.0, doing.seconds - ran_s), self._exit, order.id)
+        self._record(report)
+
+    def _delay_of(self, order: TaskOrder) -> float:
+        return self._work.of(order).ready_s
+
+    def _behaviour_of(self, order: TaskOrder) -> Behaviour:
+        return self._work.of(order)
+
+    def _die(self, task: TaskId, signal: int) -> None:
+        """End what was told to end. Nothing outlives a SIGKILL here."""
+        life = self.lives.get(task)
+        if life is None or life.signal == SIGKILL:
+            return
+        if life.stop_by_us is not None and self._loop.now_us >= life.stop_by_us:
+            signal = SIGKILL
+        life.code, life.signal = None, signal
+        self._exit(task)
+
+
+class StageRuntime:
+    """The stage as one control plane sees it: every call is carried out at once."""
+
+    groups_orders = True
+
+    def __init__(self, stage: Stage, loop: SimLoop, process: SimProcess) -> None:
+        self._stage = stage
+        self._loop = loop
+        self._process = process
+        self._tokens: list[object] = []
+
+    async def launch(self, orders: Sequence[TaskOrder]) -> None:
+        """Start attempts."""
+        self._stage.launch(orders)
+
+    async def stop(self, stops: Sequence[TaskStop]) -> None:
+        """Stop attempts."""
+        self._stage.stop(stops)
+
+    async def forget(self, tasks: Sequence[TaskId]) -> None:
+        """Drop what is known of attempts that are over."""
+        self._stage.forget(tasks)
+
+    async def reports(self) -> Sequence[TaskReport]:
+        """All that is known."""
+        return self._stage.reports()
+
+    def subscribe(self, listener: Listener) -> Callable[[], None]:
+        """Hear of what happens, in the process that listens."""
+        token = object()
+        self._tokens.append(token)
+        self._stage.listeners[token] = lambda reports: self._tell(listener, reports)
+        return lambda: self._stage.listeners.pop(token, None) and None
+
+    def disconnect(self) -> None:
+        """The process is gone: it is told nothing more."""
+        for token in self._tokens:
+            self._stage.listeners.pop(token, None)
+
+    def _tell(self, listener: Listener, reports: Sequence[TaskReport]) -> None:
+        self._loop.call_soon(listener, reports, context=self._process.context.copy())
+
+
+def _order_of(job: Job, task: TaskStatus) -> TaskOrder:
+    metadata = job.metadata
+    return TaskOrder(
+        job_uid=metadata.uid,
+        index=task.index,
+        attempt=task.attempt,
+        name=task.name,
+        namespace=metadata.namespace,
+        job=metadata.name,
+    )
+
+
+def _known(job: Job, task: TaskStatus) -> TaskReport:
+    return TaskReport(
+        job_uid=job.metadata.uid,
+        index=task.index,
+        attempt=task.attempt,
+        namespace=job.metadata.namespace,
+        job=job.metadata.name,
+        state=ReportState.RUNNING,
+    )
