@@ -23,9 +23,9 @@ GENERATED = 5
 _DIGEST = 5
 MAX_ANNOTATIONS_BYTES = 256 * 1024
 
-_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_DNS_LABEL = re.compile(_LABEL)
-_DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_DNS_LABEL = re.compile(LABEL)
+_DNS_SUBDOMAIN = re.compile(rf"{LABEL}(?:\.{LABEL})*")
 _PREFIX_OF_NAME = re.compile(r"[a-z0-9][-a-z0-9]*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9]{1,18}")

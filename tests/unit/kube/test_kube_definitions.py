@@ -11,12 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.kube.definitions import definitions
-from interlock.kube.freezing import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED, job_change
+from interlock.kube.freezing import job_change
 from interlock.kube.rules import DURATION, MOMENT, VALIDATIONS
 from interlock.kube.schedule_rules import RULES
 from interlock.kube.schemas import schema_of
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.checks import check_update
+from interlock.resources.checks import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED, check_update
 from interlock.resources.codec import from_builtins, to_builtins
 from interlock.resources.columns import columns_of
 from interlock.resources.durations import parse_duration
