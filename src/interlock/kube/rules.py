@@ -67,12 +67,6 @@ def rule(expression: str, message: str, **more: str) -> Schema:
     return {"rule": expression, "message": message, **more}
 
 
-#: A length of time: the largest unit first, each at most once.
-DURATION: Schema = {
-    "minLength": 1,
-    "maxLength": 64,
-    "pattern": whole("0|" + "".join(f"(?:{_PART}{unit})?" for unit in ("d", "h", "m", "s", "ms"))),
-}
 #: Seven characters are never too long a time, and need no arithmetic.
 _BOUNDED = rule(
     f"size(self) < 8 || {_MILLISECONDS} <= 86400000000000.0", "expected at most 1000000 days"

@@ -15,7 +15,6 @@ from msgspec import inspect as shape
 
 from interlock.kube.freezing import job_change
 from interlock.kube.rules import (
-    DURATION,
     DURATION_RULES,
     MOMENT,
     VALIDATIONS,
@@ -73,7 +72,6 @@ def _refined(
         case shape.DateTimeType():
             made |= MOMENT
         case shape.CustomType(cls=cls) if cls is Duration:
-            made |= DURATION
             if path.startswith("spec."):
                 made[VALIDATIONS] = DURATION_RULES
     return limited(limited(made, of_rules(rules.own)), more.get(path, {}))

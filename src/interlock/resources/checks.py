@@ -27,9 +27,12 @@ from interlock.resources.naming import (
     MAX_JOB_NAME,
     MAX_LABEL,
     MAX_SUBDOMAIN,
+    SUBDOMAIN,
+    SUBDOMAIN_RULE,
     check_metadata,
 )
 from interlock.resources.rule_checks import check_rules
+from interlock.resources.rules import DnsLabel, Matches
 from interlock.resources.schedule_checks import check_controlled_job, check_job_config
 from interlock.resources.suggestions import Findings, shown
 from interlock.resources.transitions import has_ended, is_admitted
@@ -45,6 +48,14 @@ _LONGEST: dict[type[Resource], int] = {
     ControlledJob: MAX_CONTROLLED_NAME,
     Lease: MAX_SUBDOMAIN,
 }
+
+
+def name_rule(cls: type[Resource]) -> Matches:
+    """What the names of a kind must keep to."""
+    longest = _LONGEST.get(cls, MAX_LABEL)
+    if cls is Lease:
+        return Matches(SUBDOMAIN, SUBDOMAIN_RULE, longest=longest)
+    return DnsLabel(longest)
 
 
 def problems_of(resource: Resource) -> tuple[Problem, ...]:

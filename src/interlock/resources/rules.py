@@ -99,6 +99,7 @@ class Items(Rule):
         number = f"{low} to {high}" if low else f"at most {high}"
         super().__init__(expected or f"expected {number} {of}")
         self.low, self.high = low, high
+        self._words = f"at least {low}" if high is None else f"{number} {of}"
 
     def test(self, one: str, rule: str) -> str:  # noqa: ARG002
         most = "" if self.high is None else f" <= {self.high}"
@@ -110,6 +111,10 @@ class Items(Rule):
     def schema(self) -> Schema:
         low = {"minItems": self.low} if self.low else {}
         return low | ({"maxItems": self.high} if self.high is not None else {})
+
+    @property
+    def words(self) -> str:
+        return self._words
 
 
 class Entries(Items):
@@ -158,6 +163,10 @@ class FirstGiven(Rule):
     def tell(self, path: str, value: tuple[str, ...], to: Findings) -> None:
         to.add(f"{path}[0]", self.expected, value[0])
 
+    @property
+    def words(self) -> str:
+        return "the first not empty"
+
 
 class Given(Rule):
     """A text that is not empty."""
@@ -170,6 +179,10 @@ class Given(Rule):
 
     def schema(self) -> Schema:
         return {"minLength": 1}
+
+    @property
+    def words(self) -> str:
+        return "not empty"
 
 
 class Longest(Rule):
@@ -215,7 +228,7 @@ class DnsLabel(Matches):
 
     @property
     def words(self) -> str:
-        return f"{super().words}, at most {self.longest} of them"
+        return f"a DNS label of at most {self.longest} characters"
 
 
 class Word(Rule):
@@ -293,7 +306,7 @@ class MoreThanNothing(Rule):
         to.add(path, self.expected, str(value))
 
     def schema(self) -> Schema:
-        return {"not": {"pattern": "^[0.dhms]*$"}}
+        return {"not": {"type": "string", "pattern": "^[0.dhms]*$"}}
 
 
 class AtLeastASecond(MoreThanNothing):
@@ -335,14 +348,18 @@ class Quantity(Rule):
     def schema(self) -> Schema:
         return {"maxLength": 72, "pattern": whole(self.PATTERN)}
 
+    @property
+    def words(self) -> str:
+        return "a quantity of more than nothing"
+
 
 class Reads(Rule):
     """A text that a reader of ours can read; a schema knows of it what it is told here."""
 
-    def __init__(
-        self, read: Callable[[str], object], schema: Schema | None = None, *, words: str = ""
-    ) -> None:
-        super().__init__(words)
+    def __init__(self, read: Callable[[str], object], schema: Schema | None = None) -> None:
+        super().__init__(
+            ""
+        )  # The reader says what is wrong, and the field's comment what is right.
         self.read = read
         self._schema = schema or {}
 
