@@ -70,6 +70,8 @@ def _kind(kind: Kind) -> Iterator[str]:
             fields = list(_all_fields(kind.name, explain(kind.name, part.path)))
             if fields:
                 yield from ("", f"### {kind.name} {part.name}", "")
+                if part.rule:
+                    yield from (f"Rule: {part.rule}.", "")
                 yield from _table(fields)
 
 
@@ -80,11 +82,12 @@ def _all_fields(kind: str, top: Explanation) -> Iterator[Explanation]:
 
 
 def _table(fields: list[Explanation]) -> Iterator[str]:
-    yield "| field | type | default | what it is |"
-    yield "|---|---|---|---|"
+    yield "| field | type | default | rule | what it is |"
+    yield "|---|---|---|---|---|"
     for field in fields:
         default = "required" if field.required else f"`{field.default}`" if field.default else ""
-        yield f"| `{field.path}` | {field.type} | {default} | {_cell(_told(field))} |"
+        shape = f"| `{field.path}` | {field.type} | {default} |"
+        yield f"{shape} {_cell(field.rule)} | {_cell(_told(field))} |"
 
 
 def _told(field: Explanation) -> str:

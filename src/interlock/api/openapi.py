@@ -23,8 +23,10 @@ from interlock.api.operations import (
 from interlock.api.parameters import Parameter
 from interlock.api.requests import Media
 from interlock.api.routing import rows_of
+from interlock.resources.checks import name_rule
 from interlock.resources.codec import encode
 from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.rules import whole
 from interlock.resources.schema import components
 
 _V3_REF = "#/components/schemas/"
@@ -101,7 +103,16 @@ def _identified(kind: Kind, schema: dict[str, Any]) -> dict[str, Any]:
         name: {**part, "enum": [known[name]]} if name in known else part
         for name, part in schema["properties"].items()
     }
-    return {**schema, "properties": properties}
+    metadata = properties["metadata"]
+    named = {**metadata, "allOf": [*metadata["allOf"], _named(kind)]}
+    return {**schema, "properties": {**properties, "metadata": named}}
+
+
+def _named(kind: Kind) -> dict[str, Any]:
+    """What names of a kind are like; an empty one is none."""
+    rule = name_rule(kind.type)
+    name = {"maxLength": rule.longest, "pattern": whole(f"{rule.pattern}|")}
+    return {"properties": {"name": name}}
 
 
 def _full(prefix: str, name: str) -> str:
@@ -310,7 +321,7 @@ def _as_version_2(schema: Mapping[str, Any]) -> dict[str, Any]:
             made[name] = {key: _as_version_2(part) for key, part in value.items()}
         elif name == "$ref":
             made[name] = value.replace(_V3_REF, _V2_REF)
-        elif name == "allOf" and len(value) == 1 and "$ref" in value[0]:
+        elif name == "allOf" and "$ref" in value[0]:
             made["$ref"] = value[0]["$ref"].replace(_V3_REF, _V2_REF)
         elif name in ("items", "additionalProperties") and isinstance(value, Mapping):
             made[name] = _as_version_2(value)

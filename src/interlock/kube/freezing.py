@@ -12,23 +12,9 @@ import json
 from msgspec import inspect as shape
 
 from interlock.kube.rules import Schema, rule
+from interlock.resources.checks import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED
 from interlock.resources.job import JobSpec
 from interlock.resources.shapes import default_of, fields_of, plain
-
-#: Fields that tasks were, or may have been, started with. Of locks only the keys count.
-FROZEN_ONCE_ADMITTED = (
-    "process",
-    "pod",
-    "batchJob",
-    "noop",
-    "parallelism",
-    "completion",
-    "startAfter",
-    "args",
-    "substitutions",
-)
-#: The one field that may still change when a Job has ended.
-FREE_ONCE_ENDED = "ttlAfterFinished"
 
 _PHASE = "oldSelf.?status.?admission.?phase.orValue('Waiting')"
 #: Whoever writes a status cannot change the spec, and whoever writes the rest cannot change the

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.resources.metadata import GROUP
-from interlock.resources.naming import MAX_LABEL
+from interlock.resources.naming import LABEL, MAX_LABEL
 from interlock.resources.pod_checks import MAX_CONTAINERS
 from interlock.resources.pod_fields import REFUSED_IN_BATCH_JOB, REFUSED_IN_POD
 
@@ -20,7 +20,6 @@ _VALIDATIONS = "x-kubernetes-validations"
 _FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _TEXT: Schema = {"type": "string"}
 _WORDS: Schema = {"type": "array", "items": _TEXT | {"pattern": r"^[^\x00]*$"}}
-_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _QUALIFIED = "[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _MAX_NAMES = 1_000
 _ENDING: Schema = {"type": "string", "enum": ["Never", "OnFailure"]}
@@ -54,7 +53,7 @@ def _types_of(reasons: dict[str, str]) -> dict[str, Schema]:
 _CONTAINER: Schema = _FREE | {
     "required": ["name", "image"],
     "properties": {
-        "name": _TEXT | {"maxLength": MAX_LABEL, "pattern": f"^(?:{_LABEL})$"},
+        "name": _TEXT | {"maxLength": MAX_LABEL, "pattern": f"^(?:{LABEL})$"},
         "image": _TEXT | {"pattern": r"^\S(?:[\s\S]*\S)?$"},
         "command": _WORDS,
         "args": _WORDS,

@@ -1,46 +1,51 @@
-"""What a field must keep to beyond its type, in words that an API server understands.
+"""Rules in CEL and structural schemas: what a field must keep to, as an API server understands it.
 
-The same limits as in `interlock.resources.checks`, by the path of the field: `[]` is an item of a
-list, `{}` a value of a map. What cannot be said here at all is listed in the tests, with reasons.
+What the nouns say of their own fields (`interlock.resources.rules`) is translated. What else our
+door checks stands here by the path of the field, as far as it can be said: `[]` is an item of a
+list, `{}` a value of a map. What cannot be said at all is listed in the tests, with reasons.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from msgspec import Struct
+
 from interlock.kube.pod_rules import BATCH_JOB_SPEC, METADATA, POD_SPEC
-from interlock.resources.job_checks import (
-    MAX_LINE,
-    MAX_LOCK_LIMIT,
-    MAX_LOCKS,
-    MAX_OBJECT_BYTES,
-    MAX_OPEN_FILES,
-    MAX_RETRIES,
-    MAX_TASKS,
+from interlock.resources.job import ARG_NAME, MAX_TASKS
+from interlock.resources.job_checks import MAX_OBJECT_BYTES
+from interlock.resources.naming import LABEL, LABEL_RULE, MAX_JOB_NAME, MAX_LABEL
+from interlock.resources.rules import (
+    After,
+    AtLeastASecond,
+    AtLeastOne,
+    ExactlyOne,
+    FirstGiven,
+    MoreThanNothing,
+    Names,
+    NounRule,
+    OneLine,
+    OnlyWith,
+    Quantity,
+    Rule,
+    Unique,
+    noun_rules_of,
+    whole,
 )
-from interlock.resources.naming import LABEL_RULE, MAX_JOB_NAME, MAX_LABEL
+from interlock.resources.shapes import default_of, fields_of
 from interlock.resources.variables import PREFIXES
-from interlock.resources.word_checks import MAX_ARGUMENT_BYTES
 
 Schema = dict[str, Any]
 
 #: Where an API server looks for rules in CEL.
 VALIDATIONS = "x-kubernetes-validations"
 
-#: The kernel's bound is in bytes, the schema's in characters: never stricter than the door.
-_LONGEST = MAX_ARGUMENT_BYTES
 #: More names than any Job has; the API server wants to know how long a rule can take.
 MAX_NAMES = 1_000
 _MAX_CODES = 1_000
 
-LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_LOCK_KEY = "[A-Za-z0-9._/:-]{1,253}"
-_ACCOUNT = r"[0-9]{1,10}|[A-Za-z_][A-Za-z0-9_.@-]{0,254}\$?"
-_QUANTITY = (
-    r"(?:[0-9]{1,30}(?:\.[0-9]{0,30})?|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3}|[KMGTPE]i|[kMGTPE])?"
-)
-_NO_NUL = r"^[^\x00]*$"
-ONE_LINE = r"^(?: |[^\pC\pZ])*$"
+_ONE_LINE = r"^(?: |[^\pC\pZ])*$"
 
 _PART = "[0-9]+(?:[.][0-9]+)?"
 _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
@@ -62,17 +67,6 @@ def rule(expression: str, message: str, **more: str) -> Schema:
     return {"rule": expression, "message": message, **more}
 
 
-def whole(pattern: str) -> str:
-    """A pattern for the whole text: a schema's patterns match anywhere."""
-    return f"^(?:{pattern})$"
-
-
-#: A length of time: the largest unit first, each at most once.
-DURATION: Schema = {
-    "minLength": 1,
-    "maxLength": 64,
-    "pattern": whole("0|" + "".join(f"(?:{_PART}{unit})?" for unit in ("d", "h", "m", "s", "ms"))),
-}
 #: Seven characters are never too long a time, and need no arithmetic.
 _BOUNDED = rule(
     f"size(self) < 8 || {_MILLISECONDS} <= 86400000000000.0", "expected at most 1000000 days"
@@ -88,30 +82,90 @@ MOMENT: Schema = {
     ),
 }
 
-_WORD: Schema = {"maxLength": _LONGEST, "pattern": _NO_NUL}
-_PATH: Schema = _WORD | {"minLength": 1}
-_CHOICE: Schema = _WORD | {"minLength": 1}
-POSITIVE: Schema = {VALIDATIONS: [rule(f"{_MILLISECONDS} > 0.5", "expected more than 0s")]}
-AT_LEAST_A_SECOND: Schema = {
-    VALIDATIONS: [rule(f"{_MILLISECONDS} >= 999.5", "expected at least 1s")]
-}
-_EXIT_CODE: Schema = {"minimum": 0, "maximum": 255}
-SET = {"x-kubernetes-list-type": "set"}
+
+def of_rules(rules: Iterable[Rule]) -> Schema:
+    """What a definition says of the rules of one field."""
+    made: Schema = {}
+    for one in rules:
+        made = limited(made, _of_rule(one))
+    return made
+
+
+def limited(made: Schema, limits: Schema) -> Schema:
+    """The schema with the limits; rules in CEL of both are kept."""
+    both = [*made.get(VALIDATIONS, ()), *limits.get(VALIDATIONS, ())]
+    return made | limits | ({VALIDATIONS: both} if both else {})
+
+
+def _of_rule(given: Rule) -> Schema:
+    match given:
+        case Unique(by=""):
+            return {"x-kubernetes-list-type": "set"}
+        case Unique(by=key):
+            return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+        case OneLine():
+            return given.schema() | {"pattern": _ONE_LINE}
+        case AtLeastASecond():
+            return {VALIDATIONS: [rule(f"{_MILLISECONDS} >= 999.5", given.expected)]}
+        case MoreThanNothing():
+            return {VALIDATIONS: [rule(f"{_MILLISECONDS} > 0.5", given.expected)]}
+        case FirstGiven():
+            return {VALIDATIONS: [rule("self.size() == 0 || self[0] != ''", given.expected)]}
+        case Names(pattern=pattern):
+            return _names(pattern, given.expected)
+        case Quantity():
+            return given.schema() | {VALIDATIONS: [_AMOUNT]}
+    return given.schema()
+
+
+#: What is beyond 2^63 - 1 is read as just that.
+_AMOUNT = rule(
+    "!isQuantity(self) || quantity(self).isGreaterThan(quantity('0')) &&"
+    " quantity(self).isLessThan(quantity('9223372036854775807'))",
+    "expected more than nothing, and less than 2^63 - 1 (about 8Ei)",
+)
 
 
 def _names(pattern: str, message: str) -> Schema:
     """A rule for the names in a map, which no schema can say."""
     return {
         "maxProperties": MAX_NAMES,
-        VALIDATIONS: [rule(f"self.all(name, name.matches('^(?:{pattern})$'))", message)],
+        VALIDATIONS: [rule(f"self.all(name, name.matches('{whole(pattern)}'))", message)],
     }
 
 
-def _one_of(*fields: str) -> Schema:
-    given = ", ".join(f"has(self.{field})" for field in fields)
-    named = ", ".join(fields[:-1]) + f" and {fields[-1]}"
-    count = f"[{given}].filter(given, given).size() == 1"
-    return {VALIDATIONS: [rule(count, f"expected exactly one of {named}")]}
+def of_noun(cls: type[Struct]) -> Schema:
+    """What a definition says of the rules between the fields of a noun."""
+    rules = [_of_noun_rule(one, cls) for one in noun_rules_of(cls)]
+    return {VALIDATIONS: rules} if rules else {}
+
+
+def _of_noun_rule(given: NounRule, cls: type[Struct]) -> Schema:
+    names, expected = given.written(cls), given.expected(cls)
+    match given:
+        case ExactlyOne():
+            count = f"[{', '.join(_given(cls, name) for name in names)}].filter(one, one).size()"
+            return rule(f"{count} == 1", expected)
+        case AtLeastOne():
+            return rule(" || ".join(_given(cls, name) for name in names), expected)
+        case OnlyWith():
+            field, *others = names
+            some = " || ".join(f"has(self.{other})" for other in others)
+            return rule(f"!has(self.{field}) || {some}", expected, fieldPath=f".{field}")
+        case After(or_at=or_at):
+            last, first = names
+            later = f"self.{last} {'>=' if or_at else '>'} self.{first}"
+            missing = [f"!has(self.{name})" for name in names if not fields_of(cls)[name].required]
+            return rule(" || ".join([*missing, later]), expected, fieldPath=f".{last}")
+    raise NotImplementedError(type(given).__name__)
+
+
+def _given(cls: type[Struct], name: str) -> str:
+    """Whether a field is there and, where empty means nothing, not empty."""
+    default = default_of(fields_of(cls)[name])
+    if default is None:
+        return f"has(self.{name})"
+    return f"has(self.{name}) && size(self.{name}) > 0"
 
 
 def names_up_to(longest: int) -> Schema:
@@ -131,63 +185,13 @@ _COMBINATIONS = (
     + f" <= {MAX_TASKS}.0)"
 )
 
-_PROCESS: dict[str, Schema] = {
-    "command": {
-        "minItems": 1,
-        VALIDATIONS: [rule("self.size() == 0 || self[0] != ''", "expected the program to run")],
+_JOB_SPEC: dict[str, Schema] = {
+    "process.stdin": {"maxLength": MAX_OBJECT_BYTES},
+    "parallelism.matrix": {
+        VALIDATIONS: [rule(_COMBINATIONS, f"expected at most {MAX_TASKS} combinations")]
     },
-    "command[]": _WORD,
-    "args[]": _WORD,
-    "env": _names(
-        "[-._A-Za-z][-._A-Za-z0-9]*",
-        "bad name: expected letters, digits, '_', '-' and '.', no digit first",
-    ),
-    "env{}": _WORD,
-    "envFrom[].file": _PATH,
-    "workingDir": _PATH,
-    "stdin": {"maxLength": MAX_OBJECT_BYTES},
-    "user": {"maxLength": 256, "pattern": whole(_ACCOUNT)},
-    "group": {"maxLength": 256, "pattern": whole(_ACCOUNT)},
-    "limits.cpuTime": AT_LEAST_A_SECOND,
-    "limits.memory": {
-        "maxLength": 72,
-        "pattern": whole(_QUANTITY),
-        # What is beyond 2^63 - 1 is read as just that.
-        VALIDATIONS: [
-            rule(
-                "!isQuantity(self) || quantity(self).isGreaterThan(quantity('0')) &&"
-                " quantity(self).isLessThan(quantity('9223372036854775807'))",
-                "expected more than nothing, and less than 2^63 - 1 (about 8Ei)",
-            )
-        ],
-    },
-    "limits.openFiles": {"minimum": 1, "maximum": MAX_OPEN_FILES},
-    "limits.nice": {"minimum": 0, "maximum": 19},
-}
-
-_PARALLELISM: dict[str, Schema] = {
-    "": _one_of("count", "keys", "matrix"),
-    "count": {"minimum": 1, "maximum": MAX_TASKS},
-    "keys": {"minItems": 1, "maxItems": MAX_TASKS} | SET,
-    "keys[]": _CHOICE,
-    "matrix": {
-        "minProperties": 1,
-        "maxProperties": MAX_NAMES,
-        VALIDATIONS: [
-            rule(
-                "self.all(name, name.matches('^[a-z0-9_-]{1,63}$'))",
-                "bad name: expected lower-case letters, digits, '_' and '-'",
-            ),
-            rule(_COMBINATIONS, f"expected at most {MAX_TASKS} combinations"),
-        ],
-    },
-    "matrix{}": {"minItems": 1, "maxItems": MAX_TASKS} | SET,
-    "matrix{}[]": _CHOICE,
-    "atOnce": {"minimum": 1, "maximum": MAX_TASKS},
-}
-
-_RETRIES: dict[str, Schema] = {
-    "": {
+    "parallelism.matrix{}": {"maxItems": MAX_TASKS},
+    "retries": {
         VALIDATIONS: [
             rule(
                 "!has(self.retryExitCodes) || !has(self.failExitCodes)"
@@ -197,51 +201,12 @@ _RETRIES: dict[str, Schema] = {
             )
         ]
     },
-    "limit": {"minimum": 0, "maximum": MAX_RETRIES},
-    "jitter": {"minimum": 0, "maximum": 1},
-    "retryExitCodes": {"maxItems": _MAX_CODES},
-    "retryExitCodes[]": _EXIT_CODE,
-    "failExitCodes": {"maxItems": _MAX_CODES},
-    "failExitCodes[]": _EXIT_CODE,
-}
-
-_JOB_SPEC: dict[str, Schema] = {
-    "": {
-        VALIDATIONS: [
-            *_one_of("process", "pod", "batchJob", "noop")[VALIDATIONS],
-            rule(
-                "!has(self.forceDeleteAfter) || has(self.pod) || has(self.batchJob)",
-                "is for pods and batch Jobs alone",
-                fieldPath=".forceDeleteAfter",
-            ),
-            rule(
-                "!has(self.startAfter) || !has(self.startBy) || self.startBy > self.startAfter",
-                "expected a moment after spec.startAfter",
-                fieldPath=".startBy",
-            ),
-        ]
-    },
-    "taskTimeout": POSITIVE,
-    "timeout": POSITIVE,
-    "forceDeleteAfter": POSITIVE,
-    "priority": {"minimum": -(1 << 31), "maximum": (1 << 31) - 1},
-    "title": {"maxLength": MAX_LINE, "pattern": ONE_LINE},
-    "suspendReason": {"maxLength": MAX_LINE, "pattern": ONE_LINE},
-    "locks": {
-        "maxItems": MAX_LOCKS,
-        "x-kubernetes-list-type": "map",
-        "x-kubernetes-list-map-keys": ["key"],
-    },
-    "locks[].key": {"maxLength": 253, "pattern": whole(_LOCK_KEY)},
-    "locks[].limit": {"minimum": 1, "maximum": MAX_LOCK_LIMIT},
-    "locks[].maxWaiting": {"minimum": 0, "maximum": MAX_LOCK_LIMIT},
-    "args": _names("[A-Za-z0-9_.-]{1,253}", "bad name: expected letters, digits, '_', '.' and '-'"),
-    "args{}": _WORD,
+    "retries.retryExitCodes": {"maxItems": _MAX_CODES},
+    "retries.failExitCodes": {"maxItems": _MAX_CODES},
     "substitutions": _names(
-        f"(?:{'|'.join(sorted(PREFIXES))})[.][A-Za-z0-9_.-]{{1,253}}",
+        f"(?:{'|'.join(sorted(PREFIXES))})[.]{ARG_NAME}",
         'expected the full name of a variable, such as "option.region"',
     ),
-    "substitutions{}": _WORD,
 }
 
 
@@ -250,22 +215,19 @@ def below(path: str, fields: dict[str, Schema]) -> dict[str, Schema]:
     return {f"{path}.{field}" if field else path: told for field, told in fields.items()}
 
 
-#: What is demanded of the spec of a Job, by the path below it.
+#: What else is demanded of the spec of a Job, by the path below it.
 JOB_SPEC: dict[str, Schema] = {
     **_JOB_SPEC,
-    **below("process", _PROCESS),
     "pod.spec": POD_SPEC,
     **below("pod", METADATA),
     "batchJob.spec": BATCH_JOB_SPEC,
     **below("batchJob", METADATA),
-    **below("parallelism", _PARALLELISM),
-    **below("retries", _RETRIES),
 }
 CONDITIONS: Schema = {
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["type"],
 }
-#: What is demanded of each field of a Job and a Lock, by kind and path.
+#: What else is demanded of each field of a Job and a Lock, by kind and path.
 JOB_RULES: dict[str, dict[str, Schema]] = {
     "Job": {
         "metadata": names_up_to(MAX_JOB_NAME),
@@ -274,10 +236,6 @@ JOB_RULES: dict[str, dict[str, Schema]] = {
     },
     "Lock": {
         "metadata": names_up_to(MAX_LABEL),
-        "spec.key": {
-            "maxLength": 253,
-            "pattern": whole(_LOCK_KEY),
-            VALIDATIONS: [rule("self == oldSelf", "may not change")],
-        },
+        "spec.key": {VALIDATIONS: [rule("self == oldSelf", "may not change")]},
     },
 }

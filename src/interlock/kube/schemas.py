@@ -10,14 +10,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+from msgspec import Struct
 from msgspec import inspect as shape
 
 from interlock.kube.freezing import job_change
-from interlock.kube.rules import DURATION, DURATION_RULES, MOMENT, VALIDATIONS, Schema
+from interlock.kube.rules import (
+    DURATION_RULES,
+    MOMENT,
+    VALIDATIONS,
+    Schema,
+    limited,
+    of_noun,
+    of_rules,
+)
 from interlock.kube.schedule_rules import RULES
 from interlock.resources.durations import Duration
 from interlock.resources.job import JobStatus
 from interlock.resources.kinds import KINDS
+from interlock.resources.rules import Rules, rules_of
 from interlock.resources.schema import structural
 from interlock.resources.shapes import default_of, fields_of, plain
 
@@ -29,45 +39,62 @@ _MISSING: dict[str, dict[str, Schema]] = {"Job": {"status": {"phase": JobStatus(
 def schema_of(kind: str) -> Schema:
     """The whole schema of one of our kinds."""
     made = structural(kind)
-    rules, missing = RULES[kind], _MISSING.get(kind, {})
+    more, missing = RULES[kind], _MISSING.get(kind, {})
     properties = dict(made["properties"])
-    properties["metadata"] = properties["metadata"] | rules["metadata"]
+    properties["metadata"] = properties["metadata"] | more["metadata"]
     if not KINDS[kind].has_status:
         del properties["status"]
     for part in properties.keys() & {"spec", "status"}:
         field = fields_of(KINDS[kind].type)[part]
-        properties[part] = _refined(properties[part], field.type, part, rules)
+        properties[part] = _refined(properties[part], field.type, part, Rules(), more)
         if part in missing:
             properties[part]["default"] = missing[part]
     made = made | {"properties": properties}
     return made | {VALIDATIONS: [job_change()]} if kind == "Job" else made
 
 
-def _refined(made: Schema, kind: shape.Type, path: str, rules: Mapping[str, Schema]) -> Schema:
+def _refined(
+    made: Schema, kind: shape.Type, path: str, rules: Rules, more: Mapping[str, Schema]
+) -> Schema:
+    """The schema of a value with its rules; `more` are those by path that no noun says."""
     kind = plain(kind)[0]
     made = {name: value for name, value in made.items() if name != "nullable"}
     match kind:
-        case shape.StructType(cls=cls) if fields_of(cls):
-            made["properties"] = {
-                name: _field(made["properties"][name], field, f"{path}.{name}", rules)
-                for name, field in fields_of(cls).items()
-            }
+        case shape.StructType(cls=cls):
+            made = _noun(made, cls, path, more)
         case shape.VarTupleType(item_type=item):
-            made["items"] = _refined(made["items"], item, f"{path}[]", rules)
+            inside = rules.items or Rules()
+            made["items"] = _refined(made["items"], item, f"{path}[]", inside, more)
         case shape.DictType(value_type=value) if not isinstance(value, shape.AnyType):
-            inner = _refined(made["additionalProperties"], value, f"{path}{{}}", rules)
+            inside = rules.items or Rules()
+            inner = _refined(made["additionalProperties"], value, f"{path}{{}}", inside, more)
             made["additionalProperties"] = inner
         case shape.DateTimeType():
             made |= MOMENT
         case shape.CustomType(cls=cls) if cls is Duration:
-            made |= DURATION
             if path.startswith("spec."):
                 made[VALIDATIONS] = DURATION_RULES
-    return _limited(made, rules.get(path, {}))
+    return limited(limited(made, of_rules(rules.own)), more.get(path, {}))
 
 
-def _field(made: Schema, field: shape.Field, path: str, rules: Mapping[str, Schema]) -> Schema:
-    made = _refined(made, field.type, path, rules)
+def _noun(made: Schema, cls: type[Struct], path: str, more: Mapping[str, Schema]) -> Schema:
+    rules = rules_of(cls)
+    if fields_of(cls):
+        made["properties"] = {
+            name: _field(made["properties"][name], field, f"{path}.{name}", rules, more)
+            for name, field in fields_of(cls).items()
+        }
+    return limited(made, of_noun(cls))
+
+
+def _field(
+    made: Schema,
+    field: shape.Field,
+    path: str,
+    rules: Mapping[str, Rules],
+    more: Mapping[str, Schema],
+) -> Schema:
+    made = _refined(made, field.type, path, rules[field.name], more)
     default = default_of(field)
     # A status is written by us, and says everything that matters. Empty means not given. And a
     # default of 0 that is no integer is not the 0 that an API server reads back: the spec would
@@ -76,9 +103,3 @@ def _field(made: Schema, field: shape.Field, path: str, rules: Mapping[str, Sche
     if is_told and path.startswith("spec."):
         made["default"] = default
     return made
-
-
-def _limited(made: Schema, limits: Schema) -> Schema:
-    """The schema with the limits; rules of both are kept."""
-    both = [*made.get(VALIDATIONS, ()), *limits.get(VALIDATIONS, ())]
-    return made | limits | ({VALIDATIONS: both} if both else {})

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 
 from interlock.resources.calendar import CalendarSpec
-from interlock.resources.job_checks import check_line
-from interlock.resources.naming import MAX_LABEL, check_label_name
-from interlock.resources.schedule_limits import (
-    MAX_CALENDARS,
-    MAX_DAYS,
-    MAX_ICALENDAR_BYTES,
-)
-from interlock.resources.suggestions import Findings, shortened
-from interlock.resources.timing.day_texts import read_days
-from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.rule_checks import check_rules
+from interlock.resources.schedule_limits import MAX_ICALENDAR_BYTES
+from interlock.resources.suggestions import Findings
 from interlock.resources.timing.icalendar import Reading, read_icalendar
-
-#: So many flaws of one text are told in one line.
-_TOLD = 3
 
 
 def check_calendar(spec: CalendarSpec, to: Findings) -> None:
     """Check the days of a calendar."""
-    if not spec.days and not spec.icalendar:
-        to.add("spec", "expected days, or an icalendar text")
-    if len(spec.days) > MAX_DAYS:
-        to.add("spec.days", f"expected at most {MAX_DAYS} days", len(spec.days))
-        return
-    for at, day in enumerate(spec.days):
-        if to.is_full:
-            return
-        try:
-            read_days(day.day)
-        except UnreadableError as error:
-            to.add(f"spec.days[{at}].day", flaws_in_words(error), day.day)
-        if day.name:
-            check_line(f"spec.days[{at}].name", day.name, to)
+    check_rules("spec", spec, to)
     if spec.icalendar:
         _check_icalendar(spec.icalendar, to)
 
@@ -68,27 +44,3 @@ def calendar_doubts(spec: CalendarSpec) -> tuple[str, ...]:
     """What of a good calendar may be otherwise than its author thinks."""
     remarks = _reading(spec.icalendar).remarks if spec.icalendar else ()
     return tuple(f"spec.icalendar: {one}" for one in remarks if one.changes_days)
-
-
-def check_calendars(path: str, exclude: Iterable[str], only: Iterable[str], to: Findings) -> None:
-    """Check the names of calendars that a schedule keeps to; each must be able to exist."""
-    for field, names in (("exclude", tuple(exclude)), ("only", tuple(only))):
-        if len(names) > MAX_CALENDARS:
-            message = f"expected at most {MAX_CALENDARS} calendars"
-            to.add(f"{path}.{field}", message, len(names))
-            continue
-        for at, name in enumerate(names):
-            check_label_name(f"{path}.{field}[{at}]", name, MAX_LABEL, to)
-            if name in names[:at]:
-                to.add(f"{path}.{field}[{at}]", "is there twice", name)
-
-
-def flaws_in_words(error: UnreadableError) -> str:
-    """What is wrong with a text, in one line; parts of it are named where they are wrong."""
-    whole = shortened(error.text)
-    told = [
-        flaw.message if flaw.found == whole else f'"{flaw.found}": {flaw.message}'
-        for flaw in error.flaws[:_TOLD]
-    ]
-    more = len(error.flaws) - len(told)
-    return "; ".join(told) + (f"; and {more} more" if more else "")

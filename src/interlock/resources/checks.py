@@ -6,6 +6,7 @@ that is not given is not looked at.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from interlock.resources.calendar import Calendar
@@ -14,7 +15,7 @@ from interlock.resources.cluster import Lease
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import Problem
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec
-from interlock.resources.job_checks import KEY_RULE, LOCK_KEY, WORK, check_job
+from interlock.resources.job_checks import WORK, check_job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
@@ -26,8 +27,12 @@ from interlock.resources.naming import (
     MAX_JOB_NAME,
     MAX_LABEL,
     MAX_SUBDOMAIN,
+    SUBDOMAIN,
+    SUBDOMAIN_RULE,
     check_metadata,
 )
+from interlock.resources.rule_checks import check_rules
+from interlock.resources.rules import DnsLabel, Matches
 from interlock.resources.schedule_checks import check_controlled_job, check_job_config
 from interlock.resources.suggestions import Findings, shown
 from interlock.resources.transitions import has_ended, is_admitted
@@ -45,6 +50,14 @@ _LONGEST: dict[type[Resource], int] = {
 }
 
 
+def name_rule(cls: type[Resource]) -> Matches:
+    """What the names of a kind must keep to."""
+    longest = _LONGEST.get(cls, MAX_LABEL)
+    if cls is Lease:
+        return Matches(SUBDOMAIN, SUBDOMAIN_RULE, longest=longest)
+    return DnsLabel(longest)
+
+
 def problems_of(resource: Resource) -> tuple[Problem, ...]:
     """Everything that is wrong with a resource, in the order of its fields."""
     found = Findings()
@@ -60,8 +73,8 @@ def problems_of(resource: Resource) -> tuple[Problem, ...]:
         check_controlled_job(resource.spec, _identity(resource), found)
     elif isinstance(resource, Calendar):
         check_calendar(resource.spec, found)
-    elif isinstance(resource, Lock) and not LOCK_KEY.fullmatch(resource.spec.key):
-        found.add("spec.key", KEY_RULE, resource.spec.key)
+    elif isinstance(resource, Lock):
+        check_rules("spec", resource.spec, found)
     return found.problems if len(found) else ()
 
 
@@ -89,15 +102,17 @@ def _check_names(cls: type[Resource], metadata: Metadata, to: Findings) -> None:
     check_metadata(metadata, _LONGEST.get(cls, MAX_LABEL), dotted=dotted, to=to)
 
 
-#: Fields that tasks were, or may have been, started with.
-_FROZEN = {
-    **WORK,
-    "parallelism": "parallelism",
-    "completion": "completion",
-    "start_after": "startAfter",
-    "args": "args",
-    "substitutions": "substitutions",
-}
+#: Fields that tasks were, or may have been, started with. Of locks only the keys count.
+FROZEN_ONCE_ADMITTED = (
+    *WORK.values(),
+    "parallelism",
+    "completion",
+    "startAfter",
+    "args",
+    "substitutions",
+)
+#: The one field that may still change when a Job has ended.
+FREE_ONCE_ENDED = "ttlAfterFinished"
 
 
 def check_update(old: Resource, new: Resource) -> tuple[Problem, ...]:
@@ -150,14 +165,21 @@ def _lets_go(old: Resource, new: Resource) -> bool:
 
 
 def _refuse_after_admission(old: JobSpec, new: JobSpec, to: Findings) -> None:
-    for name, path in _FROZEN.items():
-        if getattr(old, name) != getattr(new, name):
+    for path in _changed(old, new):
+        if path in FROZEN_ONCE_ADMITTED:
             to.add(f"spec.{path}", "may not change once the Job is admitted")
     if {lock.key for lock in old.locks} != {lock.key for lock in new.locks}:
         to.add("spec.locks", "keys may not change once the Job is admitted")
 
 
 def _refuse_after_end(old: JobSpec, new: JobSpec, to: Findings) -> None:
-    for name, path in zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True):
-        if name != "ttl_after_finished" and getattr(old, name) != getattr(new, name):
+    for path in _changed(old, new):
+        if path != FREE_ONCE_ENDED:
             to.add(f"spec.{path}", "may not change once the Job has ended")
+
+
+def _changed(old: JobSpec, new: JobSpec) -> Iterator[str]:
+    """The fields that differ, by their names in JSON."""
+    for name, path in zip(old.__struct_fields__, old.__struct_encode_fields__, strict=True):
+        if getattr(old, name) != getattr(new, name):
+            yield path

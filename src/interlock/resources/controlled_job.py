@@ -3,38 +3,81 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated, ClassVar
 
 from msgspec import field
 
 from interlock.resources.durations import Duration
 from interlock.resources.job import Trouble
 from interlock.resources.metadata import Condition, Moment, Noun, Resource
-from interlock.resources.schedule import Books, HistoryLimits, JobReference, JobTemplate
+from interlock.resources.rules import (
+    After,
+    ExactlyOne,
+    Items,
+    Limit,
+    Line,
+    NounRule,
+    Reads,
+    SomeTime,
+    whole,
+)
+from interlock.resources.schedule import (
+    Books,
+    Calendars,
+    HistoryLimits,
+    JobReference,
+    JobTemplate,
+    Zone,
+)
+from interlock.resources.schedule_limits import (
+    MAX_EVENTS,
+    MAX_OFFSET_S,
+    MAX_OVERRIDES,
+    MAX_WINDOWS,
+)
 from interlock.resources.timing.cron import CronFormat
+from interlock.resources.timing.day_texts import read_weekdays
 from interlock.resources.timing.plans import Action
 from interlock.resources.timing.ticks import OnGap, OnRepeat
+from interlock.resources.timing.windows import read_time_of_day
+
+_TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?"
+_TimeOfDay = Annotated[str, Reads(read_time_of_day, {"maxLength": 8, "pattern": whole(_TIME)})]
+_EndOfDay = Annotated[
+    str,
+    Reads(
+        lambda text: read_time_of_day(text, is_end=True),
+        {"maxLength": 8, "pattern": whole(f"{_TIME}|24:00(?::00)?")},
+    ),
+]
+_Weekdays = Annotated[
+    str,
+    Reads(read_weekdays, {"minLength": 1, "maxLength": 200, "pattern": "^[0-9A-Za-z*,-]+$"}),
+]
 
 
 class TimezoneSpec(Noun):
     """The clock that all times are read on."""
 
     #: A zone such as Europe/London, or a fixed offset such as UTC+2.
-    name: str = "UTC"
+    name: Zone = "UTC"
     #: Seconds that are added to the zone's own offset: with 60, everything is a minute earlier.
-    offset: int = 0
+    offset: Annotated[int, Limit(-MAX_OFFSET_S, MAX_OFFSET_S)] = 0
 
 
 class EventTime(Noun):
     """A time on some weekdays."""
 
     #: HH:MM or HH:MM:SS.
-    time_of_day: str
+    time_of_day: _TimeOfDay
     #: MON-FRI, SAT-SUN, FRI-MON or MON,WED; * is every day.
-    days_of_week: str = "*"
+    days_of_week: _Weekdays = "*"
 
 
 class EventSpec(Noun):
     """A start or a stop: exactly one of `schedule` and `cron`."""
+
+    RULES: ClassVar[tuple[NounRule, ...]] = (ExactlyOne("schedule", "cron"),)
 
     action: Action
     schedule: EventTime | None = None
@@ -43,24 +86,24 @@ class EventSpec(Noun):
     #: How a line of six fields is meant.
     format: CronFormat | None = None
     #: Calendars on whose days it does not happen.
-    exclude: tuple[str, ...] = ()
+    exclude: Calendars = ()
     #: Calendars that the day must be in.
-    only: tuple[str, ...] = ()
+    only: Calendars = ()
 
 
 class WindowSpec(Noun):
     """Hours of some days; the day is that of the start."""
 
     #: HH:MM or HH:MM:SS.
-    begin: str = field(name="from")
+    begin: _TimeOfDay = field(name="from")
     #: When it is over; not later than `from` means the next day.
-    end: str = field(name="to")
+    end: _EndOfDay = field(name="to")
     #: MON-FRI, SAT-SUN, FRI-MON or MON,WED; * is every day.
-    days: str = "*"
+    days: _Weekdays = "*"
     #: Calendars on whose days it does not start.
-    exclude: tuple[str, ...] = ()
+    exclude: Calendars = ()
     #: Calendars that the day must be in.
-    only: tuple[str, ...] = ()
+    only: Calendars = ()
 
 
 class SpecChangePolicy(StrEnum):
@@ -92,12 +135,16 @@ class OverrideAction(StrEnum):
 class Override(Noun):
     """An exception to the plan that ends by itself. It is removed once it is over."""
 
+    RULES: ClassVar[tuple[NounRule, ...]] = (
+        After("until", "begin", expected="expected a moment after from"),
+    )
+
     action: OverrideAction
     begin: Moment = field(name="from")
     until: Moment
     #: Who said so, and why.
-    by: str = ""
-    reason: str = ""
+    by: Line = ""
+    reason: Line = ""
 
 
 class ControlledJobSpec(Noun):
@@ -105,20 +152,20 @@ class ControlledJobSpec(Noun):
 
     job_template: JobTemplate
     timezone: TimezoneSpec = TimezoneSpec()
-    events: tuple[EventSpec, ...] = ()
-    windows: tuple[WindowSpec, ...] = ()
+    events: Annotated[tuple[EventSpec, ...], Items(0, MAX_EVENTS, "events")] = ()
+    windows: Annotated[tuple[WindowSpec, ...], Items(0, MAX_WINDOWS, "windows")] = ()
     #: What becomes of events when clocks change; windows always follow the one rule.
     on_gap: OnGap = OnGap.RUN_AFTER
     on_repeat: OnRepeat = OnRepeat.FIRST
     #: No Job is made later than this after its window opened. Stops are never late.
-    start_by: Duration | None = None
+    start_by: SomeTime | None = None
     restart_strategy: RestartStrategy = RestartStrategy()
     #: While true no Job runs.
     suspend: bool = False
     #: A Job that was told to stop and is not gone after this time raises an alarm, though not
     #: before its own grace period is over.
-    drain_limit: Duration = Duration(minutes=15)
-    overrides: tuple[Override, ...] = ()
+    drain_limit: SomeTime = Duration(minutes=15)
+    overrides: Annotated[tuple[Override, ...], Items(0, MAX_OVERRIDES, "overrides")] = ()
     history: HistoryLimits = HistoryLimits()
 
 

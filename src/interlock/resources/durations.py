@@ -10,6 +10,10 @@ _UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|d|h|m|s)")
 _WHOLE = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|d|h|m|s))+")
 
+#: The same in words that every program knows: the largest unit first, each at most once.
+PATTERN = "0|" + "".join(f"(?:[0-9]+(?:[.][0-9]+)?{unit})?" for unit in _UNITS)
+LONGEST_TEXT = 64
+
 EXPECTED = 'expected a duration such as "90s", "5m" or "1h30m"'
 
 
@@ -32,7 +36,7 @@ def parse_duration(text: str) -> Duration:
     """
     if text == "0":
         text = "0s"
-    if len(text) > 64 or not _WHOLE.fullmatch(text):
+    if len(text) > LONGEST_TEXT or not _WHOLE.fullmatch(text):
         raise ValueError(EXPECTED)
     parts = [(float(number), _UNITS[unit]) for number, unit in _PART.findall(text)]
     sizes = [size for _, size in parts]

@@ -10,6 +10,7 @@ from msgspec import inspect as shape
 
 from interlock.resources.errors import BadRequestError
 from interlock.resources.kinds import KINDS
+from interlock.resources.rules import noun_rules_of, rules_of
 from interlock.resources.shapes import (
     default_of,
     description_of,
@@ -37,6 +38,8 @@ class Explanation(NamedTuple):
     required: bool = False
     #: As it is written; empty when there is none.
     default: str = ""
+    #: What a value must keep to beyond its type; empty when there is nothing to say.
+    rule: str = ""
     #: The values it may have, each with what it stands for; empty when they are not numbered.
     values: tuple[tuple[str, str], ...] = ()
     #: The fields inside it, without those inside them.
@@ -94,8 +97,16 @@ def _explained(path: str, field: shape.Field, cls: type[Struct]) -> Explanation:
         description=told,
         required=field.required,
         default=_written(default_of(field)),
+        rule=_rule(field, cls, inner),
         values=tuple(member_descriptions(choices).items()) if choices else (),
     )
+
+
+def _rule(field: shape.Field, cls: type[Struct], inner: type[Struct] | None) -> str:
+    """The rules of a field, and those between the fields of the noun that it holds."""
+    told = [rules_of(cls)[field.name].words]
+    told += [rule.words(inner) for rule in noun_rules_of(inner)] if inner is not None else []
+    return "; ".join(filter(None, told))
 
 
 def _written(default: object) -> str:

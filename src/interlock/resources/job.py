@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated, ClassVar
 
 from msgspec import field
 
@@ -11,7 +12,41 @@ from interlock.resources.durations import Duration
 from interlock.resources.metadata import Condition, Moment, Noun, Resource
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.rules import (
+    After,
+    Choice,
+    Entries,
+    ExactlyOne,
+    Items,
+    Limit,
+    Line,
+    Matches,
+    Names,
+    NounRule,
+    OnlyWith,
+    ProgramWord,
+    SomeTime,
+    Unique,
+)
 from interlock.resources.tasks import ExecutionStatus, TaskState
+
+MAX_TASKS = 10_000
+MAX_RETRIES = 1_000
+MAX_LOCKS = 64
+MAX_LOCK_LIMIT = 1_000_000
+_INT32 = Limit(-(1 << 31), (1 << 31) - 1)
+
+LOCK_KEY = Matches(
+    "[A-Za-z0-9._/:-]{1,253}",
+    "expected 1 to 253 letters, digits, '.', '_', '-', '/' and ':'",
+    longest=253,
+)
+#: What an argument is called, and the second part of a variable's full name.
+ARG_NAME = "[A-Za-z0-9_.-]{1,253}"
+_ARGUMENTS = Names(ARG_NAME, "expected letters, digits, '_', '.' and '-'")
+_MATRIX_NAMES = Names("[a-z0-9_-]{1,63}", "expected lower-case letters, digits, '_' and '-'")
+_TaskCount = Annotated[int, Limit(1, MAX_TASKS)]
+_ExitCode = Annotated[int, Limit(0, 255)]
 
 #: Kept on a Job until its tasks are proven gone, so that deleting it stops them first.
 JOB_FINALIZER = "interlock.dev/tasks"
@@ -38,14 +73,28 @@ class Completion(StrEnum):
 class Parallelism(Noun):
     """How many tasks, and what tells them apart: exactly one of count, keys and matrix."""
 
+    RULES: ClassVar[tuple[NounRule, ...]] = (ExactlyOne("count", "keys", "matrix"),)
+
     #: Tasks numbered 0 to count - 1; ${task.index} is the number.
-    count: int | None = None
+    count: _TaskCount | None = None
     #: A task for each key; ${task.key} is the key.
-    keys: tuple[str, ...] | None = None
+    keys: Annotated[tuple[Choice, ...], Items(1, MAX_TASKS, "keys"), Unique()] | None = None
     #: A task for each combination; ${task.matrix.NAME} is the value of NAME.
-    matrix: dict[str, tuple[str, ...]] | None = None
+    matrix: (
+        Annotated[
+            dict[
+                str,
+                Annotated[
+                    tuple[Choice, ...], Items(1, expected="expected at least one value"), Unique()
+                ],
+            ],
+            Entries(1, expected="expected at least one name with values"),
+            _MATRIX_NAMES,
+        ]
+        | None
+    ) = None
     #: At most this many of the Job's tasks run at a time; None leaves it to the room there is.
-    at_once: int | None = None
+    at_once: _TaskCount | None = None
 
 
 class Backoff(StrEnum):
@@ -63,18 +112,18 @@ class Retries(Noun):
     """What to do about a task that failed."""
 
     #: Further attempts after the first, per task.
-    limit: int = 0
+    limit: Annotated[int, Limit(0, MAX_RETRIES)] = 0
     #: From the end of one attempt to the start of the next.
     delay: Duration = Duration()
     backoff: Backoff = Backoff.CONSTANT
     #: No delay grows beyond this.
     max_delay: Duration | None = None
-    #: Each delay is lengthened by up to this share of itself: 0 to 1.
-    jitter: float = 0.0
+    #: Each delay is lengthened by up to this share of itself.
+    jitter: Annotated[float, Limit(0, 1)] = 0.0
     #: When given, only these exit codes are tried again.
-    retry_exit_codes: tuple[int, ...] = ()
+    retry_exit_codes: tuple[_ExitCode, ...] = ()
     #: These exit codes fail the task at once, whatever attempts are left.
-    fail_exit_codes: tuple[int, ...] = ()
+    fail_exit_codes: tuple[_ExitCode, ...] = ()
 
 
 class WhenTaken(StrEnum):
@@ -93,16 +142,25 @@ class WhenTaken(StrEnum):
 class LockRequest(Noun):
     """A lock that the Job needs before it may start."""
 
-    key: str
+    key: Annotated[str, LOCK_KEY]
     #: How many Jobs may hold the lock when this Job joins them, itself included.
-    limit: int = 1
+    limit: Annotated[int, Limit(1, MAX_LOCK_LIMIT)] = 1
     when_taken: WhenTaken = WhenTaken.ENQUEUE
     #: The Job is refused when so many are before it in the line as it joins; None takes any number.
-    max_waiting: int | None = None
+    max_waiting: Annotated[int, Limit(0, MAX_LOCK_LIMIT)] | None = None
 
 
 class JobSpec(Noun):
     """What the owner asks for. Only the owner writes it."""
+
+    RULES: ClassVar[tuple[NounRule, ...]] = (
+        ExactlyOne("process", "pod", "batch_job", "noop"),
+        OnlyWith(
+            *("force_delete_after", "pod", "batch_job"),
+            expected="is for pods and batch Jobs alone: a process is killed after spec.gracePeriod",
+        ),
+        After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
+    )
 
     #: What to run: exactly one of `process`, `pod`, `batchJob` and `noop`. A process runs where the
     #: server does, pods and batch Jobs need a cluster.
@@ -116,14 +174,14 @@ class JobSpec(Noun):
     #: A task that was not started within this time counts as failed; 0s waits for ever.
     pending_timeout: Duration = Duration(minutes=15)
     #: A task that runs longer is stopped, and counts as failed.
-    task_timeout: Duration | None = None
+    task_timeout: SomeTime | None = None
     #: A Job that runs longer, all attempts together, is stopped, and fails.
-    timeout: Duration | None = None
+    timeout: SomeTime | None = None
     #: From SIGTERM to SIGKILL.
     grace_period: Duration = Duration(seconds=30)
     #: A pod that was told to stop, on a node that is silent, is removed by force this long after
     #: its grace period, and counts as over; None keeps it, and its locks, until a person decides.
-    force_delete_after: Duration | None = None
+    force_delete_after: SomeTime | None = None
     #: The Job is stopped at this moment; now and the past mean at once. Once it has come it is
     #: fixed.
     kill_at: Moment | None = None
@@ -135,17 +193,17 @@ class JobSpec(Noun):
     ttl_after_finished: Duration | None = None
     #: While true the Job does not start, and a started one starts no further task.
     suspend: bool = False
-    suspend_reason: str = ""
+    suspend_reason: Line = ""
     #: Higher goes first in every line; equals go in the order of creation.
-    priority: int = 0
-    locks: tuple[LockRequest, ...] = ()
+    priority: Annotated[int, _INT32] = 0
+    locks: Annotated[tuple[LockRequest, ...], Items(0, MAX_LOCKS, "locks"), Unique("key")] = ()
     #: A line for people.
-    title: str = ""
+    title: Line = ""
     #: Values for ${args.NAME}.
-    args: dict[str, str] = {}
+    args: Annotated[dict[str, ProgramWord], _ARGUMENTS] = {}
     #: Values by their full names, such as "option.region"; they win over every other value. In a
     #: template they win over options too; what is given for one run wins over them.
-    substitutions: dict[str, str] = {}
+    substitutions: dict[str, ProgramWord] = {}
 
 
 class JobPhase(StrEnum):

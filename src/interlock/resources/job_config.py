@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from msgspec import field
 
@@ -10,12 +11,20 @@ from interlock.resources.durations import Duration
 from interlock.resources.job import Trouble, WhenTaken
 from interlock.resources.metadata import Condition, Moment, Noun, Resource
 from interlock.resources.options import OptionSpec
+from interlock.resources.rules import ASecondOrMore, Items, Limit, SomeTime, Unique
 from interlock.resources.schedule import (
     Books,
     HistoryLimits,
     JobReference,
     JobTemplate,
     ScheduleSpec,
+)
+from interlock.resources.schedule_limits import (
+    MAX_CATCH_UP,
+    MAX_CONCURRENCY,
+    MAX_OPTIONS,
+    MAX_QUEUED,
+    MAX_SCHEDULES,
 )
 
 
@@ -24,9 +33,9 @@ class Concurrency(Noun):
 
     #: What a Job does when `maxConcurrency` run already.
     policy: WhenTaken = WhenTaken.ENQUEUE
-    max_concurrency: int = 1
+    max_concurrency: Annotated[int, Limit(1, MAX_CONCURRENCY)] = 1
     #: No further Job is taken while so many wait.
-    max_queued: int = 20
+    max_queued: Annotated[int, Limit(0, MAX_QUEUED)] = 20
 
 
 class CatchUpPolicy(StrEnum):
@@ -45,23 +54,25 @@ class CatchUp(Noun):
 
     policy: CatchUpPolicy = CatchUpPolicy.OLDEST_FIRST
     #: At most this many of those found at one look are run; with 0 none that was missed.
-    at_most: int = 5
+    at_most: Annotated[int, Limit(0, MAX_CATCH_UP)] = 5
     #: None that was missed and is older is run.
-    not_older_than: Duration = Duration(minutes=5)
+    not_older_than: SomeTime = Duration(minutes=5)
     #: A due time was missed when it is found so long after its moment or later, or when a later
     #: one has come by then. The one that was not missed is run with every policy; OldestFirst
-    #: counts it in `atMost`, as the newest. At least 1s: looking takes some time.
-    missed_after: Duration = Duration(minutes=1)
+    #: counts it in `atMost`, as the newest. Looking takes some time, so it is not less than 1s.
+    missed_after: ASecondOrMore = Duration(minutes=1)
 
 
 class JobConfigSpec(Noun):
     """What the owner asks for. Only the owner writes it."""
 
     template: JobTemplate
-    schedules: tuple[ScheduleSpec, ...] = ()
+    schedules: Annotated[tuple[ScheduleSpec, ...], Items(0, MAX_SCHEDULES, "schedules")] = ()
     concurrency: Concurrency = Concurrency()
     catch_up: CatchUp = CatchUp()
-    options: tuple[OptionSpec, ...] = ()
+    options: Annotated[
+        tuple[OptionSpec, ...], Items(0, MAX_OPTIONS, "options"), Unique("name")
+    ] = ()
     history: HistoryLimits = HistoryLimits()
     #: While true nothing is due. Runs on demand go on.
     suspend: bool = False

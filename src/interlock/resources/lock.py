@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from functools import lru_cache
+from typing import Annotated
 
 from interlock.resources.admission import Grant
-from interlock.resources.job import Job
+from interlock.resources.job import LOCK_KEY, Job
 from interlock.resources.metadata import Moment, Noun, Resource
 
 
 class LockSpec(Noun):
     """Which key the record is for."""
 
-    key: str
+    key: Annotated[str, LOCK_KEY]
 
 
 class Holder(Noun):

@@ -23,9 +23,10 @@ GENERATED = 5
 _DIGEST = 5
 MAX_ANNOTATIONS_BYTES = 256 * 1024
 
-_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_DNS_LABEL = re.compile(_LABEL)
-_DNS_SUBDOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_DNS_LABEL = re.compile(LABEL)
+SUBDOMAIN = rf"{LABEL}(?:\.{LABEL})*"
+_DNS_SUBDOMAIN = re.compile(SUBDOMAIN)
 _PREFIX_OF_NAME = re.compile(r"[a-z0-9][-a-z0-9]*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9]{1,18}")
@@ -33,6 +34,7 @@ _VERSION = re.compile(r"[0-9]{1,18}")
 LABEL_RULE = (
     "expected lower-case letters, digits and '-', beginning and ending with one of the first two"
 )
+SUBDOMAIN_RULE = f"{LABEL_RULE}; parts are divided by '.'"
 _VALUE_RULE = (
     "expected letters, digits, '-', '_' and '.', beginning and ending with one of the first two"
 )
@@ -112,7 +114,7 @@ def _check_subdomain(path: str, name: str, to: Findings) -> None:
     if len(name) > MAX_SUBDOMAIN:
         to.add(path, f"expected at most {MAX_SUBDOMAIN} characters, found {len(name)}", name)
     elif not _DNS_SUBDOMAIN.fullmatch(name):
-        to.add(path, f"{LABEL_RULE}; parts are divided by '.'", name)
+        to.add(path, SUBDOMAIN_RULE, name)
 
 
 def _check_qualified(path: str, name: str, to: Findings, *, inside: bool = True) -> None:

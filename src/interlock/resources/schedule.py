@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Annotated, ClassVar
 
 from interlock.resources.cron_lines import CronLines
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.metadata import Moment, Noun, Resource
+from interlock.resources.naming import MAX_LABEL
 from interlock.resources.pods import TemplateMetadata
+from interlock.resources.rules import (
+    After,
+    DnsLabel,
+    Items,
+    Limit,
+    Longest,
+    NounRule,
+    Reads,
+    Unique,
+)
+from interlock.resources.schedule_limits import MAX_CALENDARS, MAX_KEPT, MAX_ZONE_LENGTH
 from interlock.resources.timing.cron import CronFormat
 from interlock.resources.timing.ticks import OnGap, OnRepeat
+from interlock.resources.timing.zones import find_zone
 
 #: The moment that a Job was made for: a due time, or the start of a window.
 SCHEDULED_AT_ANNOTATION = "interlock.dev/scheduled-at"
@@ -56,15 +70,30 @@ CONFIG_LABEL = "interlock.dev/job-config"
 CONTROLLED_LABEL = "interlock.dev/controlled-job"
 
 
+Zone = Annotated[str, Longest(MAX_ZONE_LENGTH), Reads(find_zone)]
+Calendars = Annotated[
+    tuple[Annotated[str, DnsLabel(MAX_LABEL)], ...], Items(0, MAX_CALENDARS, "calendars"), Unique()
+]
+_Kept = Annotated[int, Limit(0, MAX_KEPT)]
+
+
 class ScheduleSpec(Noun):
     """When something is due, by the clock on a wall."""
+
+    RULES: ClassVar[tuple[NounRule, ...]] = (
+        After(
+            *("not_after", "not_before"),
+            expected="expected a moment that is not before notBefore",
+            or_at=True,
+        ),
+    )
 
     #: A cron line, or a list of them; `H` stands for a value that is the config's own.
     cron: CronLines
     #: How lines of six fields are meant.
     format: CronFormat | None = None
     #: A zone such as Europe/London, or a fixed offset such as UTC+2.
-    timezone: str = "UTC"
+    timezone: Zone = "UTC"
     #: Nothing is due before this moment.
     not_before: Moment | None = None
     #: Nothing is due after this moment.
@@ -74,9 +103,9 @@ class ScheduleSpec(Noun):
     on_gap: OnGap = OnGap.RUN_AFTER
     on_repeat: OnRepeat = OnRepeat.FIRST
     #: Calendars whose days are left out.
-    exclude: tuple[str, ...] = ()
+    exclude: Calendars = ()
     #: Calendars that a day must be in.
-    only: tuple[str, ...] = ()
+    only: Calendars = ()
 
 
 class JobTemplate(Noun):
@@ -90,9 +119,9 @@ class JobTemplate(Noun):
 class HistoryLimits(Noun):
     """How many ended Jobs are kept; older ones are deleted."""
 
-    succeeded: int = 10
+    succeeded: _Kept = 10
     #: Jobs that ended in any other way.
-    failed: int = 10
+    failed: _Kept = 10
 
 
 class JobReference(Noun):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from interlock.resources.timing.cron import MAX_LENGTH
 
 #: Schedules of a config, and cron lines of a schedule.
@@ -28,8 +26,6 @@ MAX_CONCURRENCY = 1_000_000
 MAX_QUEUED = 100_000
 #: Due times that are caught up on at one look.
 MAX_CATCH_UP = 1_000
-#: A due time that is found sooner is never missed: looking takes some time.
-MIN_MISSED_AFTER = timedelta(seconds=1)
 #: Ended Jobs that are kept.
 MAX_KEPT = 10_000
 

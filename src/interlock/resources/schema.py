@@ -13,9 +13,19 @@ from msgspec import Struct
 from msgspec import inspect as shape
 
 from interlock.resources.cron_lines import CronLines
-from interlock.resources.durations import Duration
+from interlock.resources.durations import LONGEST_TEXT, PATTERN, Duration
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Resource
+from interlock.resources.rules import (
+    AtLeastOne,
+    ExactlyOne,
+    NounRule,
+    OnlyWith,
+    Rules,
+    noun_rules_of,
+    rules_of,
+    whole,
+)
 from interlock.resources.shapes import (
     default_of,
     description_of,
@@ -30,7 +40,7 @@ Schema = dict[str, Any]
 #: Where OpenAPI keeps schemas that others refer to.
 REFERENCE = "#/components/schemas/{name}"
 
-_DURATION = r"^([0-9]+(\.[0-9]+)?(ms|d|h|m|s))+$|^0$"
+DURATION: Schema = {"minLength": 1, "maxLength": LONGEST_TEXT, "pattern": whole(PATTERN)}
 _RANGES = r"^([0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*)?$"
 #: Names that Kubernetes' tools know.
 _NAMES: dict[type, str] = {Metadata: "ObjectMeta"}
@@ -69,7 +79,8 @@ def component_name(cls: type[Struct]) -> str:
 class _Inline:
     """Writes nouns where they are used."""
 
-    with_defaults = False
+    #: A custom resource definition says defaults and rules in its own words.
+    is_whole = False
 
     def noun(self, cls: type[Struct], description: str) -> Schema:
         made = _object(cls, self)
@@ -83,7 +94,7 @@ class _Inline:
 class _Referring(_Inline):
     """Refers to nouns, and remembers which."""
 
-    with_defaults = True
+    is_whole = True
 
     def __init__(self, waiting: list[type[Struct]]) -> None:
         self._waiting = waiting
@@ -97,7 +108,7 @@ class _Referring(_Inline):
         return {"allOf": [reference], "description": description}
 
     def choice(self, choices: tuple[shape.Type, ...]) -> Schema:
-        return {"oneOf": [_schema(one, "", self) for one in choices]}
+        return {"oneOf": [_schema(one, Rules(), "", self) for one in choices]}
 
 
 def _object(cls: type[Struct], style: _Inline) -> Schema:
@@ -109,29 +120,69 @@ def _object(cls: type[Struct], style: _Inline) -> Schema:
         made["x-kubernetes-group-version-kind"] = [_identity(cls)]
     required = []
     for name, field in fields_of(cls).items():
-        properties[name] = _property(field, told.get(field.name, ""), style)
+        rules = rules_of(cls)[field.name] if style.is_whole else Rules()
+        properties[name] = _property(field, rules, told.get(field.name, ""), style)
         if field.required:
             required.append(name)
     if properties:
         made["properties"] = properties
+    for rule in noun_rules_of(cls) if style.is_whole else ():
+        together = _together(cls, rule)
+        assert not made.keys() & together.keys()
+        made |= together
     return made | ({"required": required} if required else {})
 
 
-def _property(field: shape.Field, description: str, style: _Inline) -> Schema:
-    made = _schema(field.type, description, style)
+def _together(cls: type[Struct], rule: NounRule) -> Schema:
+    """What a schema can say of a rule between fields. Null means that a field is not given."""
+    fields = {name: fields_of(cls)[name] for name in rule.written(cls)}
+    given = [_given(name, field) for name, field in fields.items()]
+    match rule:
+        case ExactlyOne():
+            return {"oneOf": given}
+        case AtLeastOne():
+            return {"anyOf": given}
+        case OnlyWith():
+            name, field = next(iter(fields.items()))
+            absent = {"properties": {name: {"not": {"type": _type(field)}}}}
+            return {"anyOf": [absent, *given[1:]]}
+    return {}
+
+
+def _given(name: str, field: shape.Field) -> Schema:
+    """A schema of objects that give a field, and do not leave it empty where that means nothing."""
+    filled = {"string": {"minLength": 1}, "array": {"minItems": 1}}
+    kind = _type(field)
+    may_be_empty = default_of(field) is None
+    told = {"type": kind} | ({} if may_be_empty else filled[kind])
+    return {"required": [name], "properties": {name: told}}
+
+
+def _type(field: shape.Field) -> str:
+    kind = plain(field.type)[0]
+    if isinstance(kind, shape.StructType):
+        return "object"
+    found: str = _plain_schema(kind, Rules(), _Inline())["type"]
+    return found
+
+
+def _property(field: shape.Field, rules: Rules, description: str, style: _Inline) -> Schema:
+    made = _schema(field.type, rules, description, style)
     default = default_of(field)
-    if style.with_defaults and default not in (None, "", [], {}):
+    if style.is_whole and default not in (None, "", [], {}):
         made["default"] = default
     return made
 
 
-def _schema(kind: shape.Type, description: str, style: _Inline) -> Schema:
+def _schema(kind: shape.Type, rules: Rules, description: str, style: _Inline) -> Schema:
     kind, may_be_null = plain(kind)
     if isinstance(kind, shape.StructType):
         made = style.noun(kind.cls, description)
         # A reference takes no siblings; null is accepted at the door all the same.
         return made if "$ref" in made or not may_be_null else made | {"nullable": True}
-    made = _plain_schema(kind, style)
+    made = _plain_schema(kind, rules, style)
+    for rule in rules.own:
+        made |= rule.schema()
     if isinstance(kind, shape.EnumType):
         description = _with_choices(description, kind.cls)
     if description:
@@ -141,7 +192,8 @@ def _schema(kind: shape.Type, description: str, style: _Inline) -> Schema:
     return made
 
 
-def _plain_schema(kind: shape.Type, style: _Inline) -> Schema:
+def _plain_schema(kind: shape.Type, rules: Rules, style: _Inline) -> Schema:
+    inside = rules.items or Rules()
     match kind:
         case shape.StrType():
             return {"type": "string"}
@@ -158,11 +210,11 @@ def _plain_schema(kind: shape.Type, style: _Inline) -> Schema:
         case shape.CustomType(cls=cls):
             return _special(cls, style)
         case shape.VarTupleType(item_type=item):
-            return {"type": "array", "items": _schema(item, "", style)}
+            return {"type": "array", "items": _schema(item, inside, "", style)}
         case shape.DictType(value_type=shape.AnyType()):
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         case shape.DictType(value_type=value):
-            return {"type": "object", "additionalProperties": _schema(value, "", style)}
+            return {"type": "object", "additionalProperties": _schema(value, inside, "", style)}
         case shape.UnionType(types=types):
             return style.choice(types)
     raise NotImplementedError(str(kind))
@@ -171,7 +223,7 @@ def _plain_schema(kind: shape.Type, style: _Inline) -> Schema:
 def _special(cls: type, style: _Inline) -> Schema:
     if cls is CronLines:
         return style.choice((shape.StrType(), shape.VarTupleType(shape.StrType())))
-    return {"type": "string", "pattern": _DURATION if cls is Duration else _RANGES}
+    return {"type": "string"} | (DURATION if cls is Duration else {"pattern": _RANGES})
 
 
 def _with_choices(description: str, cls: type) -> str:

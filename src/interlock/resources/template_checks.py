@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from interlock.resources.job import JobSpec
-from interlock.resources.job_checks import check_job
+from interlock.resources.job_checks import check_rest_of_job
 from interlock.resources.metadata import GROUP
 from interlock.resources.naming import check_annotations, check_labels
 from interlock.resources.pods import TemplateMetadata
@@ -31,10 +31,10 @@ _ATTRIBUTES = {"killAt": "kill_at", "startAfter": "start_after", "startBy": "sta
 def check_template(
     path: str, template: JobTemplate, to: Findings, values: Mapping[str, int] = {}
 ) -> None:
-    """Check a template; `values` are the variables its Jobs have beside their own."""
+    """Check what the rules do not say of a template; `values` are variables its Jobs have."""
     _check_metadata(f"{path}.metadata", template.metadata, to)
     found = Findings()
-    check_job(template.spec, found, values)
+    check_rest_of_job(template.spec, found, values)
     _check_refused(template.spec, found)
     for problem in found.problems:
         place = problem.path.removeprefix("spec")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from interlock.resources.free_form import MAX_DEPTH, Walk
@@ -12,13 +11,6 @@ from interlock.resources.suggestions import Findings, type_of
 MAX_ARGUMENT_BYTES = (1 << 17) - 1
 
 _INT64 = range(-(1 << 63), 1 << 63)
-
-
-def check_words(path: str, words: Iterable[str], to: Findings) -> None:
-    """Check every text of a list."""
-    for at, word in enumerate(words):
-        if is_suspect(word):
-            check_word(f"{path}[{at}]", word, to)
 
 
 def is_suspect(word: str) -> bool:
@@ -32,12 +24,6 @@ def check_word(path: str, word: str, to: Findings) -> None:
         to.add(path, "holds a NUL byte, which no program can be given", word)
     elif len(word) > MAX_ARGUMENT_BYTES // 4 and len(word.encode()) > MAX_ARGUMENT_BYTES:
         to.add(path, f"expected at most {MAX_ARGUMENT_BYTES} bytes", word)
-
-
-def within(path: str, value: int, low: int, high: int, to: Findings, of: str = "") -> None:
-    """Check that a number is in its range."""
-    if not low <= value <= high:
-        to.add(path, f"expected {low} to {high}{of and ' ' + of}", value)
 
 
 def check_free_form(path: str, data: dict[str, Any], to: Findings) -> None:

@@ -12,7 +12,7 @@ import pytest
 from interlock.resources.errors import BadRequestError
 from interlock.resources.explanation import explain
 from interlock.resources.kinds import KINDS
-from interlock.resources.schema import REFERENCE, components, structural
+from interlock.resources.schema import DURATION, REFERENCE, components, structural
 
 
 def every_schema(schema: Any) -> Iterator[dict[str, Any]]:
@@ -59,9 +59,10 @@ def test_fields_are_described_by_their_comments() -> None:
 
     assert spec["timeout"] == {
         "type": "string",
-        "pattern": spec["timeout"]["pattern"],
-        "description": "A Job that runs longer, all attempts together, is stopped, and fails.",
         "nullable": True,
+        **DURATION,
+        "not": {"type": "string", "pattern": "^[0.dhms]*$"},
+        "description": "A Job that runs longer, all attempts together, is stopped, and fails.",
     }
     assert spec["gracePeriod"]["default"] == "30s"
     assert spec["killAt"]["format"] == "date-time"
