@@ -7,8 +7,8 @@ from enum import StrEnum
 from msgspec import field
 
 from interlock.resources.durations import Duration
-from interlock.resources.job import Trouble, WhenTaken
-from interlock.resources.metadata import Condition, Moment, Noun, Resource
+from interlock.resources.job import WhenTaken
+from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.options import OptionSpec
 from interlock.resources.schedule import (
     Books,
@@ -122,7 +122,7 @@ class Skip(Noun):
     count: int = 1
 
 
-class JobConfigStatus(Noun):
+class JobConfigStatus(Status):
     """How the config is going. Written by the schedules room alone."""
 
     state: JobConfigState = field(default_factory=lambda: JobConfigState.READY)
@@ -146,8 +146,6 @@ class JobConfigStatus(Noun):
     #: When the numbers above were last brought up to date.
     counted_at: Moment | None = None
     conditions: tuple[Condition, ...] = ()
-    #: Written by the loop; None when the last look went well.
-    trouble: Trouble | None = None
 
 
 class JobConfig(Resource, tag="JobConfig", kw_only=True):

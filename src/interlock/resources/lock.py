@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from interlock.resources.admission import Grant
 from interlock.resources.job import Job
-from interlock.resources.metadata import Moment, Noun, Resource
+from interlock.resources.metadata import Moment, Noun, Resource, Status
 
 
 class LockSpec(Noun):
@@ -32,7 +32,7 @@ class Holder(Noun):
     job_version: int = 0
 
 
-class LockStatus(Noun):
+class LockStatus(Status):
     """Who holds the lock. Written by the admission room alone, one compare-and-set per grant."""
 
     holders: tuple[Holder, ...] = ()

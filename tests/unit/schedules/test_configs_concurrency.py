@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.actions import CreateJob, RecordJobConfig, ReviseJob
+from interlock.resources.actions import CreateJob, RecordStatus, ReviseJob
 from interlock.resources.job import Job, LockRequest, WhenTaken
 from interlock.resources.job_config import CatchUp, Concurrency, JobConfig, Skip, SkipReason
 from interlock.resources.options import OptionSpec
@@ -233,5 +233,5 @@ def _named(time: str) -> str:
 
 
 def _skips(actions: tuple[object, ...]) -> tuple[Skip, ...]:
-    (record,) = [action for action in actions if isinstance(action, RecordJobConfig)]
+    (record,) = [action for action in actions if isinstance(action, RecordStatus)]
     return record.status.skips
