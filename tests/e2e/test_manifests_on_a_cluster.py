@@ -22,7 +22,7 @@ from installing import (
 
 from interlock.kube.installation import Installation
 from interlock.kube.manifests import PARTS, manifests, to_json, to_yaml
-from interlock.resources.columns import columns_of
+from interlock.resources.kinds import columns_of
 from interlock.testing.kube.access import Access, Document, User
 from interlock.testing.serving import PATIENCE_S
 

@@ -36,12 +36,12 @@ from interlock.resources.actions import (
     DeleteResource,
     LaunchTask,
     RecordExecution,
+    RecordStatus,
     RemoveFinalizer,
-    WriteLock,
 )
 from interlock.resources.cluster import Namespace
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest, Parallelism, Retries
-from interlock.resources.lock import Holder
+from interlock.resources.lock import Holder, LockStatus
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.process import ProcessSpec
 from interlock.resources.tasks import (
@@ -233,8 +233,9 @@ def _with_tokens(patch: Patch, token: Callable[[LockView], int]) -> None:
 
 
 def _retold(action: Action, view: LockView, token: int) -> Action:
-    if not isinstance(action, WriteLock):
+    if not isinstance(action, RecordStatus):
         return action
+    assert isinstance(action.status, LockStatus)
     known = view.lock.status.holders if view.lock is not None else ()
     holders = tuple(h if h in known else replace(h, token=token) for h in action.status.holders)
     return replace(action, status=replace(action.status, holders=holders, last_token=token))

@@ -24,11 +24,11 @@ from msgspec.structs import replace
 from interlock.admission.view import JobView, KeyView, LockView
 from interlock.resources.actions import (
     Action,
-    CreateLock,
+    CreateResource,
     Decision,
     DeleteResource,
     RecordAdmission,
-    WriteLock,
+    RecordStatus,
 )
 from interlock.resources.admission import (
     AdmissionPhase,
@@ -264,7 +264,7 @@ def decide_lock(view: LockView, now: datetime) -> Decision:
     if holders != lock.status.holders:
         idle_since = None if holders else now
         written = replace(status, holders=holders, idle_since=idle_since)
-        return Decision((WriteLock(lock, written),), reason="; ".join(reasons))
+        return Decision((RecordStatus(lock, written),), reason="; ".join(reasons))
     return _retire(view, lock, now)
 
 
@@ -276,7 +276,7 @@ def _drops(lock: Lock, kept: tuple[Holder, ...]) -> list[str]:
 def _make_record(view: LockView) -> Decision:
     metadata = Metadata(name=lock_name(view.key), namespace=view.namespace)
     record = Lock(metadata=metadata, spec=LockSpec(key=view.key))
-    return Decision((CreateLock(record),), reason=f"first use of lock {view.key}")
+    return Decision((CreateResource(record),), reason=f"first use of lock {view.key}")
 
 
 def _retire(view: LockView, lock: Lock, now: datetime) -> Decision:

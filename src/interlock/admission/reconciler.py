@@ -65,10 +65,6 @@ class AdmissionReconciler:
             return tuple(self._lock_changed(resource, change.after is None))
         return tuple(self._written_down(change))
 
-    def reported(self, job: Key, uid: str) -> Iterable[Key]:  # noqa: ARG002 (a contract's names)
-        """What runs is no concern of this room."""
-        return ()
-
     def look(self, key: Key, now: datetime) -> Decision:
         """Decide about a Job or a Lock."""
         if key.kind == "Job":

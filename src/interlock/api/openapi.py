@@ -23,7 +23,6 @@ from interlock.api.operations import (
 from interlock.api.parameters import Parameter
 from interlock.api.requests import Media
 from interlock.api.routing import rows_of
-from interlock.resources.checks import name_rule
 from interlock.resources.codec import encode
 from interlock.resources.kinds import KINDS, Kind
 from interlock.resources.rules import whole
@@ -110,7 +109,7 @@ def _identified(kind: Kind, schema: dict[str, Any]) -> dict[str, Any]:
 
 def _named(kind: Kind) -> dict[str, Any]:
     """What names of a kind are like; an empty one is none."""
-    rule = name_rule(kind.type)
+    rule = kind.name_rule
     name = {"maxLength": rule.longest, "pattern": whole(f"{rule.pattern}|")}
     return {"properties": {"name": name}}
 

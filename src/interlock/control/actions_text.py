@@ -10,23 +10,22 @@ from interlock.resources.actions import (
     Action,
     AddFinalizer,
     CreateJob,
-    CreateLock,
+    CreateResource,
     DeleteResource,
     DropOverrides,
     DropOwner,
     ForgetTask,
     LaunchTask,
     RecordAdmission,
-    RecordControlledJob,
     RecordExecution,
-    RecordJobConfig,
+    RecordStatus,
     RemoveFinalizer,
     ReviseJob,
     StopTask,
-    WriteLock,
 )
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job, JobSpec
+from interlock.resources.kinds import KINDS
 from interlock.resources.schedule import STOPS_AT_ANNOTATION
 from interlock.resources.tasks import ExecutionStatus, TaskId, task_name
 
@@ -41,19 +40,14 @@ def describe_action(action: Action) -> str:
             return _describe_admission(admission)
         case RecordExecution(_, execution):
             return _describe_execution(execution)
-        case CreateJob(job):
-            return f"create {job.key}"
+        case CreateJob(resource) | CreateResource(resource):
+            return f"create {KINDS[resource.kind].title(resource)}"
         case ReviseJob(job, spec, notes):
             return _describe_revision(job, spec, notes)
-        case RecordJobConfig(config, _) | RecordControlledJob(config, _):
-            return f"tell how {config.key} goes"
+        case RecordStatus(resource, status):
+            return KINDS[resource.kind].status_line(resource, status)
         case DropOverrides(controlled, _):
             return f"drop overrides of {controlled.key} that are over"
-        case CreateLock(lock):
-            return f"create lock {lock.spec.key}"
-        case WriteLock(lock, status):
-            holders = ", ".join(holder.job for holder in status.holders)
-            return f"lock {lock.spec.key}: {f'held by {holders}' if holders else 'free'}"
         case LaunchTask(_, order):
             return f"launch {order.name}"
         case StopTask(job, task, grace_s):

@@ -13,12 +13,12 @@ from interlock.control.forgetting import Forgetting
 from interlock.control.gate import Gate
 from interlock.control.gatherer import Gatherer
 from interlock.control.runtime import Runtime, RuntimeUnavailableError, TaskStop
-from interlock.control.troubles import Troubled, with_trouble
+from interlock.control.troubles import with_trouble
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
     CreateJob,
-    CreateLock,
+    CreateResource,
     Decision,
     DeleteResource,
     DropOverrides,
@@ -26,17 +26,14 @@ from interlock.resources.actions import (
     ForgetTask,
     LaunchTask,
     RecordAdmission,
-    RecordControlledJob,
     RecordExecution,
-    RecordJobConfig,
+    RecordStatus,
     RemoveFinalizer,
     ReviseJob,
     StopTask,
-    WriteLock,
 )
 from interlock.resources.errors import UnavailableError
-from interlock.resources.job import Trouble
-from interlock.resources.metadata import Key, Metadata, Resource
+from interlock.resources.metadata import Key, Metadata, Resource, Trouble
 from interlock.resources.tasks import TaskId, TaskOrder
 from interlock.resources.transitions import with_admission, with_execution
 from interlock.store.contract import DeleteOptions, Store
@@ -56,6 +53,8 @@ class Applied(Struct):
     forgotten: list[TaskId] = []
     #: How many writes the store made.
     writes: int = 0
+    #: What was being carried out when it failed.
+    failed: Action | None = None
 
     def keep(self, resource: Resource) -> None:
         """Hold what a write returned. What is going and held by nothing is gone."""
@@ -103,11 +102,15 @@ class Applier:
         while at < len(actions):
             end = _end_of_run(actions, at)
             self._gate.check()
-            await self._carry_out(actions[at:end], applied)
+            try:
+                await self._carry_out(actions[at:end], applied)
+            except Exception:
+                applied.failed = actions[at]
+                raise
             at = end
         return applied
 
-    async def record_trouble(self, resource: Troubled, trouble: Trouble | None) -> Resource:
+    async def record_trouble(self, resource: Resource, trouble: Trouble | None) -> Resource:
         """Write down that a decision failed, or (None) that all is well again."""
         self._gate.check()
         return await self._store.update_status(with_trouble(resource, trouble))
@@ -149,26 +152,18 @@ class Applier:
         """Make the one write of an action."""
         store = self._store
         match action:
-            case CreateJob(job):
-                applied.keep(await store.create(job))
+            case CreateJob(resource) | CreateResource(resource):
+                applied.keep(await store.create(resource))
             case ReviseJob(job, asked, notes):
                 job = _newest(job, applied)
                 noted = _with(job, annotations=job.metadata.annotations | notes)
                 applied.keep(await store.update(replace(noted, spec=asked)))
-            case RecordJobConfig(config, books):
-                config = _newest(config, applied)
-                applied.keep(await store.update_status(replace(config, status=books)))
-            case RecordControlledJob(controlled, told):
-                controlled = _newest(controlled, applied)
-                applied.keep(await store.update_status(replace(controlled, status=told)))
+            case RecordStatus(resource, status):
+                resource = _newest(resource, applied)
+                applied.keep(await store.update_status(replace(resource, status=status)))
             case DropOverrides(controlled, kept):
                 controlled = _newest(controlled, applied)
                 applied.keep(await store.update(replace(controlled, spec=kept)))
-            case CreateLock(lock):
-                applied.keep(await store.create(lock))
-            case WriteLock(lock, holding):
-                lock = _newest(lock, applied)
-                applied.keep(await store.update_status(replace(lock, status=holding)))
             case AddFinalizer(resource, finalizer):
                 resource = _newest(resource, applied)
                 held = _without(resource.metadata.finalizers, finalizer)

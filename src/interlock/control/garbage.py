@@ -151,10 +151,6 @@ class Garbage:
             # What kept it may have been in its status.
             yield after.key
 
-    def reported(self, job: Key, uid: str) -> Iterable[Key]:  # noqa: ARG002  # Tasks own nothing.
-        """Nothing: what a task does changes no owner."""
-        return ()
-
     def look(self, key: Key, now: datetime) -> Decision:
         """Read the resource, its owners, and what holds it back; decide."""
         cache = self._caches.get(key.kind)

@@ -18,24 +18,13 @@ from interlock.control.gate import Gate
 from interlock.control.informer import drop_from, note_in
 from interlock.control.metrics import Metrics
 from interlock.control.queue import PLACES, Item, WorkQueue
-from interlock.control.reconciler import Change, GivesOrders, Reconciler
+from interlock.control.reconciler import Change, GivesOrders, HearsReports, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import OrderDeniedError, RuntimeUnavailableError
 from interlock.control.staleness import Staleness
-from interlock.control.troubles import (
-    Troubled,
-    is_trouble_only,
-    trouble_after,
-    trouble_of,
-)
+from interlock.control.troubles import is_trouble_only, trouble_after, trouble_of
 from interlock.control.turns import PART, in_parts
-from interlock.resources.actions import (
-    Decision,
-    ForgetTask,
-    RecordControlledJob,
-    RecordJobConfig,
-    StopTask,
-)
+from interlock.resources.actions import Action, Decision, ForgetTask, StopTask
 from interlock.resources.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -45,10 +34,8 @@ from interlock.resources.errors import (
     NotFoundError,
     UnavailableError,
 )
-from interlock.resources.job import Job, Order, Trouble
-from interlock.resources.metadata import Key, Resource
+from interlock.resources.metadata import Key, Order, Resource, Trouble
 from interlock.resources.tasks import TaskReport
-from interlock.resources.transitions import has_ended, is_admitted
 from interlock.store.contract import Journal, JournalEntry
 
 logger = logging.getLogger("interlock.loop")
@@ -58,14 +45,15 @@ _TURN = 32
 #: So many stale decisions in a row are made anew at once; after that there is a delay.
 _AT_ONCE = 3
 
-#: Writes that tell how a schedule goes.
-_NUMBERS = frozenset({RecordJobConfig, RecordControlledJob})
-
 #: Told when they begin; after that the object says that they last.
 _REFUSALS = (OrderDeniedError, ForbiddenError)
 
 #: What keys that back off may wait for.
 _STORE, _RUNTIME = "store", "runtime"
+
+
+#: Told of what a room decided and what was carried out of it.
+Observer = Callable[[Sequence[Action], datetime], None]
 
 
 class Loop:
@@ -87,8 +75,13 @@ class Loop:
         clock: Clock,
         journal: Journal,
         metrics: Metrics,
+        observers: Mapping[str, Observer] | None = None,
     ) -> None:
         self._rooms = {reconciler.room: reconciler for reconciler in reconcilers}
+        self._hearers = {
+            r: room for r, room in self._rooms.items() if isinstance(room, HearsReports)
+        }
+        self._observers = observers or {}
         self._caches = caches
         self._reports = reports
         self._queue = queue
@@ -173,9 +166,9 @@ class Loop:
         jobs = {(each.namespace, each.job, each.job_uid): None for each in reports}
         for namespace, name, uid in jobs:
             job = Key("Job", namespace, name)
-            for room, reconciler in self._rooms.items():
+            for room, hearer in self._hearers.items():
                 try:
-                    for key in reconciler.reported(job, uid):
+                    for key in hearer.reported(job, uid):
                         self._queue.wake(Item(room, key))
                 except Exception:
                     logger.exception("%s: could not be told of attempts of %s", room, job)
@@ -205,13 +198,11 @@ class Loop:
         self._queue.hasten(_STORE)
 
     def runtime_is_back(self) -> None:
-        """All that the runtime knows was read: look at every Job that may have waited for it."""
+        """All that the runtime knows was read: look at everything that may have waited for it."""
         self._down.pop(_RUNTIME, None)
         self._queue.hasten(_RUNTIME)
-        jobs: Cache[Job] | None = self._caches.get("Job")
-        if jobs is not None:
-            open_jobs = (job for job in jobs if _may_have_tasks(job))
-            self._wake_rooms([Change(None, job) for job in open_jobs])
+        for hearer in self._hearers.values():
+            self._wake_rooms([Change(None, one) for one in hearer.waiting()])
 
     def _could_not_wake(self, room: str, change: Change, error: Exception) -> None:
         """Look at the changed object itself, so that the room fails where it can be seen."""
@@ -248,7 +239,7 @@ class Loop:
             room.looks += 1
             room.look.observe(self._clock.monotonic() - began)
         if decision.actions:
-            ahead = self._foresight.of(decision, self._clock.now())
+            ahead = self._foresight.of(item.room, decision, self._clock.now())
             self._begin(self._apply(item, decision, seen, ahead))
         elif self._trouble_left(item, decision, seen) is not None:
             self._begin(self._settle_trouble(item, decision))
@@ -279,43 +270,45 @@ class Loop:
     # Carrying out.
 
     async def _apply(
-        self, item: Item, decision: Decision, seen: Resource | None, ahead: Ahead | None
+        self, item: Item, decision: Decision, seen: Resource | None, ahead: Sequence[Ahead]
     ) -> None:
         applied = Applied()
         began = self._clock.monotonic()
         failure: Exception | None = None
-        whole = decision if ahead is None else joined(decision, ahead.decision)
+        whole = joined(decision, *(each.decision for each in ahead)) if ahead else decision
         try:
             await self._applier.apply(whole, applied)
         except asyncio.CancelledError:
             self._note(applied)
             self._queue.retry(item)
-            if ahead is not None:
-                self._queue.retry(ahead.item)
+            for each in ahead:
+                self._queue.retry(each.item)
             raise
         except Exception as error:
             failure = error
         self._note(applied)
         self._metrics.rooms[item.room].apply.observe(self._clock.monotonic() - began)
-        if ahead is not None and isinstance(failure, OrderDeniedError):
+        if ahead and isinstance(failure, OrderDeniedError):
             # All was written, and the room that gives orders has its own denied.
-            self._record(item, decision, seen, None)
-            self._finish(item, decision)
-            item, decision, ahead = ahead.item, ahead.decision, None
+            for each in (Ahead(item, decision), *ahead[:-1]):
+                self._record(*each, seen, None)
+                self._finish(*each)
+            (item, decision), ahead = ahead[-1], ()
         if not (isinstance(failure, _REFUSALS) and self._queue.failures(item)):
             self._record(item, decision, seen, failure)
-        if ahead is not None:
-            self._record(*ahead, seen, failure)
+        for each in ahead:
+            self._record(*each, seen, failure)
         if failure is not None:
-            if ahead is not None:
-                self._foresight.came_to_nothing(ahead.item)
+            for each in ahead:
+                self._foresight.came_to_nothing(each.item)
             self._not_stopped(item, decision, applied)
-            await self._fail(item, failure, decision.wake_at)
+            about = applied.failed.about if applied.failed is not None else None
+            await self._fail(item, failure, decision.wake_at, about)
             return
         if self._down:
             self._reached(applied)
-        if ahead is not None:
-            self._finish(*ahead)
+        for each in ahead:
+            self._finish(*each)
         if self._trouble_left(item, decision, self._seen(item.key)) is not None:
             await self._settle_trouble(item, decision)
         else:
@@ -351,7 +344,7 @@ class Loop:
         """Tell of one decision: a line in the log, an entry in the journal.
 
         That a runtime forgets what is recorded elsewhere is nothing that anybody asks about, nor
-        that a schedule's numbers moved on: a decision that only tells of them gives no reason.
+        what its room calls not notable.
         """
         self._metrics.rooms[item.room].decisions += 1
         told = tuple(each for each in decision.actions if type(each) is not ForgetTask)
@@ -361,9 +354,9 @@ class Loop:
         actions = describe_actions(told)
         outcome = type(failure).__name__ if failure is not None else ""
         now = self._clock.now()
-        if failure is None and item.room == "schedules":
-            self._metrics.due.decided(told, now)
-        if failure is None and not decision.reason and all(type(a) in _NUMBERS for a in told):
+        if failure is None and (observe := self._observers.get(item.room)) is not None:
+            observe(told, now)
+        if failure is None and not decision.is_notable:
             logger.debug("%s %s v%s: %s", item.key, item.room, version, ", ".join(actions))
             return
         kind, namespace, name = item.key
@@ -395,7 +388,13 @@ class Loop:
         if stops and isinstance(room, GivesOrders):
             room.not_stopped(item.key, [task for task in stops if task not in applied.stopped])
 
-    async def _fail(self, item: Item, error: Exception, wake_at: datetime | None = None) -> None:
+    async def _fail(
+        self,
+        item: Item,
+        error: Exception,
+        wake_at: datetime | None = None,
+        about: Resource | None = None,
+    ) -> None:
         """Put a key back to be tried again, in the way that fits what went wrong."""
         room = self._metrics.rooms[item.room]
         match error:
@@ -419,13 +418,13 @@ class Loop:
             case InterlockError():
                 # Somebody refuses; where in the program that was found out is of no interest.
                 room.failures += 1
-                if await self._tell_trouble(item, error) or not self._queue.failures(item):
+                if await self._tell_trouble(item, error, about) or not self._queue.failures(item):
                     logger.warning("%s %s: %s", item.room, item.key, error)
                 self._queue.retry(item)
             case _:
                 room.failures += 1
                 logger.error("%s %s failed", item.room, item.key, exc_info=error)
-                await self._tell_trouble(item, error)
+                await self._tell_trouble(item, error, about)
                 self._queue.retry(item)
 
     def _decide_again(
@@ -449,16 +448,18 @@ class Loop:
         self._down[cause] = None
         return cause
 
-    async def _tell_trouble(self, item: Item, error: Exception) -> bool:
+    async def _tell_trouble(
+        self, item: Item, error: Exception, about: Resource | None = None
+    ) -> bool:
         """Write what is wrong, unless that is told already; returns whether it was news."""
-        trouble = trouble_of(item, self._seen(item.key), error, self._clock.now())
+        trouble = trouble_of(item, self._seen(item.key), error, self._clock.now(), about)
         if trouble is not None:
             await self._write_trouble(*trouble)
         return trouble is not None
 
     def _trouble_left(
         self, item: Item, decision: Decision, seen: Resource | None
-    ) -> tuple[Troubled, Trouble | None] | None:
+    ) -> tuple[Resource, Trouble | None] | None:
         """What is to be written of trouble, now that a room has done all it decided.
 
         It is not over while an order is owed: that nothing was done about it for once proves
@@ -479,7 +480,7 @@ class Loop:
             # Nothing else may ever have this key looked at again.
             self._queue.retry(item, wake_at=decision.wake_at)
 
-    async def _write_trouble(self, troubled: Troubled, trouble: Trouble | None) -> bool:
+    async def _write_trouble(self, troubled: Resource, trouble: Trouble | None) -> bool:
         """Write it; returns whether that could be done."""
         applied = Applied()
         try:
@@ -488,7 +489,3 @@ class Loop:
             logger.warning("%s: its trouble could not be written: %s", troubled.key, error)
         self._note(applied)
         return bool(applied.writes)
-
-
-def _may_have_tasks(job: Job) -> bool:
-    return job.is_going or (is_admitted(job) and not has_ended(job))

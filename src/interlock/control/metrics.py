@@ -16,9 +16,9 @@ from interlock.control.applier import Applied
 from interlock.control.gate import Gate
 from interlock.control.queue import WorkQueue
 from interlock.control.reports import Reports
-from interlock.resources.actions import Action, CreateJob, RecordJobConfig
+from interlock.resources.actions import Action, CreateJob, RecordStatus
 from interlock.resources.job import Job
-from interlock.resources.job_config import SkipReason
+from interlock.resources.job_config import JobConfig, JobConfigStatus, SkipReason
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class DueMetrics:
                 case CreateJob(job):
                     self.made += 1
                     self._observe(job, now)
-                case RecordJobConfig(config, status) if status.skips != config.status.skips:
-                    for skip in status.skips:
+                case RecordStatus(JobConfig() as config, JobConfigStatus() as status):
+                    for skip in status.skips if status.skips != config.status.skips else ():
                         if skip not in config.status.skips:
                             self.skipped[skip.reason] += max(skip.count, 1)
 

@@ -36,12 +36,21 @@ class Reconciler(Protocol):
         """The keys to look at because of a change in any watched kind."""
         ...
 
+    def look(self, key: Key, now: datetime) -> Decision:
+        """Read all that matters into one view, and decide."""
+        ...
+
+
+@runtime_checkable
+class HearsReports(Protocol):
+    """A room that goes by what runtimes tell of attempts."""
+
     def reported(self, job: Key, uid: str) -> Iterable[Key]:
         """The keys to look at because a runtime told of attempts that were made for a Job."""
         ...
 
-    def look(self, key: Key, now: datetime) -> Decision:
-        """Read all that matters into one view, and decide."""
+    def waiting(self) -> Iterable[Resource]:
+        """What may have waited for a runtime that can be reached again: told of as if new."""
         ...
 
 

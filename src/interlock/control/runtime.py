@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from interlock.resources.errors import InterlockError, UnavailableError
-from interlock.resources.job import Order
+from interlock.resources.metadata import Order
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 
 Listener = Callable[[Sequence[TaskReport]], None]

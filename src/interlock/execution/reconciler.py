@@ -149,6 +149,14 @@ class ExecutionReconciler:
             self._strays.setdefault(job, {})[uid] = None
         return (job,)
 
+    def waiting(self) -> Iterable[Job]:
+        """Every Job that may have tasks."""
+        return (job for job in self._jobs if job.is_going or self.is_next(job))
+
+    def is_next(self, job: Job) -> bool:
+        """Whether the Job is let in and not over: what is done about it is this room's."""
+        return is_admitted(job) and not has_ended(job)
+
     def look(self, key: Key, now: datetime) -> Decision:
         """Decide about a Job, or about what is left of one."""
         job = self._jobs.get(key)

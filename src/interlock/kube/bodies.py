@@ -15,15 +15,14 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from interlock.resources.codec import encode, to_builtins
-from interlock.resources.kinds import KINDS
+from interlock.resources.kinds import KINDS, ByKind
 from interlock.resources.metadata import GROUP, Metadata, Resource
 from interlock.store.contract import DeleteOptions
 
 #: What every kind's status is before anyone wrote one; identical objects are left out on encoding.
-_EMPTY_STATUS: dict[str, Any] = {
-    name: next(f.default for f in fields(kind.type) if f.name == "status")
-    for name, kind in KINDS.items()
-}
+_EMPTY_STATUS: ByKind[Any] = ByKind(
+    lambda kind: next(f.default for f in fields(kind.type) if f.name == "status")
+)
 
 
 @runtime_checkable

@@ -7,15 +7,14 @@ near is not read at all. Nothing here calls itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from interlock.resources.controlled_job import ControlledJobSpec
 from interlock.resources.free_form import is_deeper
-from interlock.resources.job import JobSpec
-from interlock.resources.job_config import JobConfigSpec
+from interlock.resources.kinds import Kind
 
 #: Far beyond what a Job may have, far below what we can carry.
 MAX_DEPTH = 200
@@ -27,28 +26,18 @@ _SIGNS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _T = TypeVar("_T")
 
 
-#: The specs that hold data which is not ours, however deep.
-BOUNDED = (JobSpec, JobConfigSpec, ControlledJobSpec)
-_S = TypeVar("_S", JobSpec, JobConfigSpec, ControlledJobSpec)
+def bounded(kind: Kind) -> Callable[[_T], _T]:
+    """What lets a spec of a kind through that runs something, unless it is too deep for us."""
 
-
-def bounded(spec: _S) -> _S:
-    """The same spec.
-
-    Raises:
-        msgspec.ValidationError: It is deeper than we can carry.
-    """
-    work = _work_of(spec)
-    for template in (work.pod, work.batch_job):
-        if template is not None and is_deeper(template.spec, MAX_DEPTH):
-            raise msgspec.ValidationError(_TOO_DEEP)
-    return spec
-
-
-def _work_of(spec: JobSpec | JobConfigSpec | ControlledJobSpec) -> JobSpec:
-    if isinstance(spec, JobSpec):
+    def let_through(spec: _T) -> _T:
+        work = kind.work_in(spec)
+        assert work is not None
+        for template in (work.pod, work.batch_job):
+            if template is not None and is_deeper(template.spec, MAX_DEPTH):
+                raise msgspec.ValidationError(_TOO_DEEP)
         return spec
-    return (spec.template if isinstance(spec, JobConfigSpec) else spec.job_template).spec
+
+    return let_through
 
 
 def decode_any(decoder: msgspec.json.Decoder[_T], data: bytes | Raw) -> _T:

@@ -12,8 +12,8 @@ import json
 from msgspec import inspect as shape
 
 from interlock.kube.rules import Schema, rule
-from interlock.resources.checks import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED
 from interlock.resources.job import JobSpec
+from interlock.resources.job_changes import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED
 from interlock.resources.shapes import default_of, fields_of, plain
 
 _PHASE = "oldSelf.?status.?admission.?phase.orValue('Waiting')"

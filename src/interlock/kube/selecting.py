@@ -6,21 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 
 from interlock.kube.undecodable import Undecodables
 from interlock.kube.wire import Happening, Undecodable
-from interlock.resources.calendar import CalendarSpec
-from interlock.resources.controlled_job import ControlledJobSpec
-from interlock.resources.job import JobSpec
-from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.kinds import KINDS
-from interlock.resources.lock import LockSpec
 from interlock.resources.metadata import Key, Metadata, Resource
-from interlock.resources.schedule import JobTemplate
+from interlock.resources.stand_ins import stand_in_named
 from interlock.store.contract import Event, EventType, Selection
 from interlock.store.rules import with_version
 from interlock.store.selectors import Matcher, matcher_for
 
 #: What API servers can select of any kind.
 _SELECTABLE = frozenset({"metadata.name", "metadata.namespace"})
-#: What they can select besides; of our kinds only what their definitions declare.
+#: What they can select of their own kinds besides.
 _SELECTABLE_OF = {"Namespace": frozenset({"status.phase"})}
 
 _CHANGES = {type.value: type for type in EventType}
@@ -108,17 +103,6 @@ def _bookmark(version: int) -> Event:
     return Event(EventType.BOOKMARK, None, version)
 
 
-_TEMPLATE = JobTemplate(spec=JobSpec())
-#: A spec for each kind that must have one.
-_SPECS: dict[str, object] = {
-    "Job": JobSpec(),
-    "JobConfig": JobConfigSpec(template=_TEMPLATE),
-    "ControlledJob": ControlledJobSpec(job_template=_TEMPLATE),
-    "Calendar": CalendarSpec(),
-    "Lock": LockSpec(key=""),
-}
-
-
 def stand_in(bad: Undecodable) -> Resource:
     """Something with the name of an object that cannot be read, to tell that it is gone."""
     metadata = Metadata(
@@ -127,7 +111,4 @@ def stand_in(bad: Undecodable) -> Resource:
         uid=bad.uid,
         resource_version=str(bad.version),
     )
-    made = KINDS[bad.key.kind].type
-    if bad.key.kind in _SPECS:
-        return made(metadata=metadata, spec=_SPECS[bad.key.kind])  # type: ignore[call-arg]
-    return made(metadata=metadata)
+    return stand_in_named(KINDS[bad.key.kind].type, metadata)

@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import fields
 
-from interlock.kube.depth import BOUNDED, bounded, decode_any
+from interlock.kube.depth import bounded, decode_any
 from interlock.resources.codec import decoder_for
-from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.kinds import ByKind, Kind
 from interlock.resources.metadata import GROUP, Key, Metadata, Moment, OwnerReference, Resource
 
 
@@ -141,8 +141,8 @@ def _half(kind: Kind, name: str) -> tuple[Any, Any, Callable[[Any], Any]]:
     (field,) = (field for field in fields(kind.type) if field.name == name)
     strict: Any = field.type
     default = field.default
-    if strict in BOUNDED:
-        return strict, default, bounded
+    if name == "spec" and kind.work_path:
+        return strict, default, bounded(kind)
     if kind.group == GROUP:
         return strict, default, lambda value: value
     lenient = _lenient(strict)
@@ -275,5 +275,5 @@ class Wire:
         return Undecodable(key, metadata.uid, int(metadata.resource_version or 0), str(error))
 
 
-#: One for each kind, made once.
-WIRES: dict[str, Wire] = {name: Wire(kind) for name, kind in KINDS.items()}
+#: One for each kind.
+WIRES: ByKind[Wire] = ByKind(Wire)

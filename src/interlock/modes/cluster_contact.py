@@ -10,12 +10,11 @@ from interlock.kube.errors import DistrustedError, NotServedError, UnknownCaller
 from interlock.modes.serving import Say
 from interlock.modes.settings import SettingsError
 from interlock.resources.errors import ForbiddenError, UnavailableError
+from interlock.resources.kinds import KINDS
 from interlock.store.contract import Store
 
 INSTALL = "interlock manifests --only crds | kubectl apply -f -"
 _GRANT = "interlock manifests --only rbac | kubectl apply -f -"
-#: What a controller must be able to read before it does anything.
-_KINDS = ("Job", "JobConfig", "ControlledJob", "Calendar", "Lock")
 #: Between two questions, and how long one may take.
 _AGAIN_S = 1.0
 _PATIENCE_S = 15.0
@@ -57,8 +56,10 @@ class Contact:
         server = f"{self._config.server} ({self._config.source})"
         try:
             async with asyncio.timeout(_PATIENCE_S):
-                for kind in _KINDS:
-                    await self._store.list(kind, limit=1)
+                # What a controller must be able to read before it does anything.
+                for kind in KINDS.values():
+                    if kind.is_ours:
+                        await self._store.list(kind.name, limit=1)
         except NotServedError:
             return f"the cluster does not know our kinds yet; install them with: {INSTALL}"
         except (DistrustedError, UnknownCallerError) as error:

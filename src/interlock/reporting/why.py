@@ -11,8 +11,9 @@ from interlock.control.backoff import LONGEST_S
 from interlock.reporting.words import clock_time, length, plural, since
 from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
 from interlock.resources.ends import culprit, was_not_needed
-from interlock.resources.job import Job, JobPhase, LockRequest, Order, Trouble
+from interlock.resources.job import Job, JobPhase, LockRequest
 from interlock.resources.lock import Holder, Lock, is_held_by
+from interlock.resources.metadata import Order, Trouble
 from interlock.resources.schedule import SUSPENDED_BY_ANNOTATION
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus
 from interlock.resources.transitions import ended_at, has_ended, is_admitted

@@ -8,17 +8,21 @@ from typing import dataclass_transform
 from msgspec import Struct
 
 from interlock.resources.admission import AdmissionStatus
-from interlock.resources.controlled_job import ControlledJob, ControlledJobSpec, ControlledJobStatus
+from interlock.resources.controlled_job import ControlledJob, ControlledJobSpec
 from interlock.resources.job import Job, JobSpec
-from interlock.resources.job_config import JobConfig, JobConfigStatus
-from interlock.resources.lock import Lock, LockStatus
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Resource, Status
 from interlock.resources.tasks import ExecutionStatus, TaskId, TaskOrder
 
 
 @dataclass_transform(frozen_default=True)
 class Order(Struct, frozen=True):
-    """Base of all actions."""
+    """Base of all actions. The first field is what it is about, as it was read."""
+
+    @property
+    def about(self) -> Resource | None:
+        """The resource that it writes or gives an order for; None where that is gone."""
+        about: Resource | None = getattr(self, self.__struct_fields__[0])
+        return about
 
 
 class RecordAdmission(Order):
@@ -50,18 +54,11 @@ class ReviseJob(Order):
     annotations: dict[str, str] = {}
 
 
-class RecordJobConfig(Order):
-    """Write the status of a JobConfig."""
+class RecordStatus(Order):
+    """Write the whole status of a resource."""
 
-    config: JobConfig
-    status: JobConfigStatus
-
-
-class RecordControlledJob(Order):
-    """Write the status of a ControlledJob."""
-
-    controlled: ControlledJob
-    status: ControlledJobStatus
+    resource: Resource
+    status: Status
 
 
 class DropOverrides(Order):
@@ -71,17 +68,10 @@ class DropOverrides(Order):
     spec: ControlledJobSpec
 
 
-class CreateLock(Order):
-    """Make the record of a key, without a holder."""
+class CreateResource(Order):
+    """Make a resource that only the system makes."""
 
-    lock: Lock
-
-
-class WriteLock(Order):
-    """Write who holds a lock."""
-
-    lock: Lock
-    status: LockStatus
+    resource: Resource
 
 
 class LaunchTask(Order):
@@ -140,11 +130,9 @@ Action = (
     | RecordExecution
     | CreateJob
     | ReviseJob
-    | RecordJobConfig
-    | RecordControlledJob
+    | RecordStatus
     | DropOverrides
-    | CreateLock
-    | WriteLock
+    | CreateResource
     | LaunchTask
     | StopTask
     | ForgetTask
@@ -165,3 +153,5 @@ class Decision(Struct, frozen=True):
     #: What keeps the object from going on and nobody but a person can mend, for `status.trouble`.
     #: It is written once there is nothing else to do.
     trouble: str = ""
+    #: False for one that only brings numbers up to date: no line in the log, none in the journal.
+    is_notable: bool = True

@@ -9,15 +9,16 @@ from typing import Any, NamedTuple, TypeVar
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.ends import telling_end
-from interlock.resources.job import CREATOR_ANNOTATION, Job, Order
+from interlock.resources.job import CREATOR_ANNOTATION, Job
 from interlock.resources.lock import Lock
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Order, Resource
 from interlock.resources.schedule_columns import (
     CALENDAR,
     CONFIG,
     CONFIG_WIDE,
     CONTROLLED,
     CONTROLLED_WIDE,
+    Pointer,
     Told,
 )
 from interlock.resources.transitions import ended_at, has_ended
@@ -42,6 +43,8 @@ class Column(NamedTuple):
     #: What stands in the column at some moment; the text is ready to be shown.
     value: Callable[[Any, datetime], object]
     description: str = ""
+    #: Where a definition points an API server for it.
+    at: Pointer = Pointer("")
 
 
 def format_age(age: timedelta) -> str:
@@ -73,11 +76,6 @@ def format_age(age: timedelta) -> str:
 
 def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
-
-
-def columns_of(kind: str) -> tuple[Column, ...]:
-    """The columns of a kind, those of wide lists included, in their order."""
-    return _COLUMNS.get(kind, (_NAME, _AGE))
 
 
 def _moment(moment: datetime | None) -> str:
@@ -142,15 +140,36 @@ def _exit(job: Job, _: datetime) -> str:
     return f"signal {end.signal}" if end.signal is not None else ""
 
 
-def _plain(
-    name: str, of: Callable[[_R], object], description: str, *, wide: bool = False
+def plain_column(
+    name: str,
+    of: Callable[[_R], object],
+    description: str,
+    at: Pointer,
+    *,
+    wide: bool = False,
+    type: str = "string",
 ) -> Column:
     """A column that does not depend on the time."""
-    return Column(name, "string", WIDE if wide else ALWAYS, lambda one, _: of(one), description)
+    shown = WIDE if wide else ALWAYS
+    return Column(name, type, shown, lambda one, _: of(one), description, at)
 
 
-_NAME = _plain("Name", lambda resource: resource.metadata.name, "The name, within its namespace.")
-_AGE = Column("Age", "string", ALWAYS, _age, "Time since it was created.")
+#: The first column of every list.
+NAME = plain_column(
+    "Name",
+    lambda resource: resource.metadata.name,
+    "The name, within its namespace.",
+    Pointer(".metadata.name"),
+)
+#: What every list shows of how long something has been there.
+AGE = Column(
+    "Age",
+    "string",
+    ALWAYS,
+    _age,
+    "Time since it was created.",
+    Pointer(".metadata.creationTimestamp"),
+)
 
 
 def _job_locks(job: Job) -> str:
@@ -203,40 +222,118 @@ def _lease_holder(lease: Lease) -> str:
 
 def _told(columns: tuple[Told, ...], *, wide: bool = False) -> tuple[Column, ...]:
     """Columns that do not depend on the time; those that count are known by their names."""
-    made = (_plain(name, of, what, wide=wide) for name, of, what in columns)
+    made = (plain_column(name, of, what, at, wide=wide) for name, of, what, at in columns)
     return tuple(one._replace(type="integer") if one.name in _COUNTS else one for one in made)
 
 
 _COUNTS = ("Active", "Queued", "Skipped")
 
-_COLUMNS: dict[str, tuple[Column, ...]] = {
-    "Job": (
-        _NAME,
-        Column("Phase", "string", ALWAYS, _phase, "Where the Job is in its life."),
-        Column("Tasks", "string", ALWAYS, _tasks, "Tasks that succeeded, of all tasks."),
-        Column("Waits for", "string", ALWAYS, _waits_for, "What holds the Job back."),
-        _AGE,
-        _plain("Locks", _job_locks, "The locks the Job needs.", wide=True),
-        _plain("Started", _job_started, "When its first task was recorded.", wide=True),
-        _plain("Ended", _job_ended, "When it was over.", wide=True),
-        Column(
-            "Exit", "string", WIDE, _exit, "Exit code of the task it failed for, else the newest."
+JOB_COLUMNS = (
+    NAME,
+    Column(
+        "Phase",
+        "string",
+        ALWAYS,
+        _phase,
+        "Where the Job is in its life.",
+        Pointer(".status.phase"),
+    ),
+    Column(
+        "Tasks",
+        "string",
+        ALWAYS,
+        _tasks,
+        "Tasks that succeeded, of all tasks.",
+        Pointer(".status.execution.succeeded", "Numbers of the tasks that succeeded."),
+    ),
+    Column(
+        "Waits for",
+        "string",
+        ALWAYS,
+        _waits_for,
+        "What holds the Job back.",
+        Pointer(".status.admission.waits[0].reason", "The first thing it waits for."),
+    ),
+    AGE,
+    plain_column(
+        "Locks",
+        _job_locks,
+        "The locks the Job needs.",
+        Pointer(".spec.locks[0].key", "The first lock the Job needs."),
+        wide=True,
+    ),
+    plain_column(
+        "Started",
+        _job_started,
+        "When its first task was recorded.",
+        Pointer(".status.execution.startedAt"),
+        wide=True,
+    ),
+    plain_column(
+        "Ended", _job_ended, "When it was over.", Pointer(".status.execution.endedAt"), wide=True
+    ),
+    Column(
+        "Exit",
+        "string",
+        WIDE,
+        _exit,
+        "Exit code of the task it failed for, else the newest.",
+        Pointer(
+            ".status.execution.ended[-1:].exitCode",
+            "Exit code of the newest attempt that is over.",
         ),
-        _plain("By", _job_by, "Who created it.", wide=True),
-        _plain("Message", _job_message, "Why it ended, or is being stopped.", wide=True),
-        _plain("Title", _job_title, "The owner's line for people.", wide=True),
     ),
-    "JobConfig": (_NAME, *_told(CONFIG), _AGE, *_told(CONFIG_WIDE, wide=True)),
-    "ControlledJob": (_NAME, *_told(CONTROLLED), _AGE, *_told(CONTROLLED_WIDE, wide=True)),
-    "Calendar": (_NAME, *_told(CALENDAR), _AGE),
-    "Lock": (
-        _NAME,
-        _plain("Key", _lock_key, "The key that Jobs ask for."),
-        _plain("Holders", _lock_holders, "The Jobs that hold the lock."),
-        _plain("Limit", _lock_limit, "How many may hold it.")._replace(type="integer"),
-        _plain("Token", _lock_token, "The last fencing token.")._replace(type="integer"),
-        _AGE,
+    plain_column(
+        "By",
+        _job_by,
+        "Who created it.",
+        Pointer(r".metadata.annotations.interlock\.dev/creator"),
+        wide=True,
     ),
-    "Namespace": (_NAME, _plain("Status", _namespace_status, "In use or on its way out."), _AGE),
-    "Lease": (_NAME, _plain("Holder", _lease_holder, "Who leads."), _AGE),
-}
+    plain_column(
+        "Message",
+        _job_message,
+        "Why it ended, or is being stopped.",
+        Pointer(".status.execution.message"),
+        wide=True,
+    ),
+    plain_column(
+        "Title", _job_title, "The owner's line for people.", Pointer(".spec.title"), wide=True
+    ),
+)
+JOB_CONFIG_COLUMNS = (NAME, *_told(CONFIG), AGE, *_told(CONFIG_WIDE, wide=True))
+CONTROLLED_JOB_COLUMNS = (NAME, *_told(CONTROLLED), AGE, *_told(CONTROLLED_WIDE, wide=True))
+CALENDAR_COLUMNS = (NAME, *_told(CALENDAR), AGE)
+LOCK_COLUMNS = (
+    NAME,
+    plain_column("Key", _lock_key, "The key that Jobs ask for.", Pointer(".spec.key")),
+    plain_column(
+        "Holders",
+        _lock_holders,
+        "The Jobs that hold the lock.",
+        Pointer(".status.holders[0].job", "The first Job that holds the lock."),
+    ),
+    plain_column(
+        "Limit", _lock_limit, "How many may hold it.", Pointer(".status.limit"), type="integer"
+    ),
+    plain_column(
+        "Token",
+        _lock_token,
+        "The last fencing token.",
+        Pointer(".status.lastToken"),
+        type="integer",
+    ),
+    AGE,
+)
+NAMESPACE_COLUMNS = (
+    NAME,
+    plain_column(
+        "Status", _namespace_status, "In use or on its way out.", Pointer(".status.phase")
+    ),
+    AGE,
+)
+LEASE_COLUMNS = (
+    NAME,
+    plain_column("Holder", _lease_holder, "Who leads.", Pointer(".spec.holderIdentity")),
+    AGE,
+)

@@ -8,8 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import field
 
 from interlock.resources.durations import Duration
-from interlock.resources.job import Trouble
-from interlock.resources.metadata import Condition, Moment, Noun, Resource
+from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.rules import (
     After,
     ExactlyOne,
@@ -236,7 +235,7 @@ class ActionRecord(Noun):
     scheduled_start_time: Moment | None = None
 
 
-class ControlledJobStatus(Noun):
+class ControlledJobStatus(Status):
     """How it is going. Written by the schedules room alone."""
 
     books: Books = Books()
@@ -258,8 +257,6 @@ class ControlledJobStatus(Noun):
     #: The newest first, at most 16.
     action_history: tuple[ActionRecord, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    #: Written by the loop; None when the last look went well.
-    trouble: Trouble | None = None
 
 
 class ControlledJob(Resource, tag="ControlledJob", kw_only=True):

@@ -9,7 +9,7 @@ from msgspec import field
 
 from interlock.resources.admission import AdmissionStatus
 from interlock.resources.durations import Duration
-from interlock.resources.metadata import Condition, Moment, Noun, Resource
+from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.rules import (
@@ -239,27 +239,7 @@ class JobPhase(StrEnum):
     FINISHED_UNKNOWN = "FinishedUnknown"
 
 
-class Order(StrEnum):
-    """What a runtime can be told to do with a task."""
-
-    #: To start it.
-    LAUNCH = "Launch"
-    #: To stop it.
-    STOP = "Stop"
-
-
-class Trouble(Noun):
-    """A decision about this object that could not be made or carried out."""
-
-    #: Which room failed.
-    room: str
-    message: str
-    since: Moment
-    #: The order to a task that is denied for now, and given again until it is not.
-    order: Order | None = None
-
-
-class JobStatus(Noun):
+class JobStatus(Status):
     """How the Job is going. Each part has one writer; `phase` and `conditions` follow from them."""
 
     phase: JobPhase = field(default_factory=lambda: JobPhase.QUEUED)
@@ -268,8 +248,6 @@ class JobStatus(Noun):
     #: Written by the execution room.
     execution: ExecutionStatus = ExecutionStatus()
     conditions: tuple[Condition, ...] = ()
-    #: Written by the loop; None when the last look went well.
-    trouble: Trouble | None = None
 
 
 class Job(Resource, tag="Job", kw_only=True):

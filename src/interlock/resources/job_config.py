@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import field
 
 from interlock.resources.durations import Duration
-from interlock.resources.job import Trouble, WhenTaken
-from interlock.resources.metadata import Condition, Moment, Noun, Resource
+from interlock.resources.job import WhenTaken
+from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.options import OptionSpec
 from interlock.resources.rules import ASecondOrMore, Items, Limit, SomeTime, Unique
 from interlock.resources.schedule import (
@@ -133,7 +133,7 @@ class Skip(Noun):
     count: int = 1
 
 
-class JobConfigStatus(Noun):
+class JobConfigStatus(Status):
     """How the config is going. Written by the schedules room alone."""
 
     state: JobConfigState = field(default_factory=lambda: JobConfigState.READY)
@@ -157,8 +157,6 @@ class JobConfigStatus(Noun):
     #: When the numbers above were last brought up to date.
     counted_at: Moment | None = None
     conditions: tuple[Condition, ...] = ()
-    #: Written by the loop; None when the last look went well.
-    trouble: Trouble | None = None
 
 
 class JobConfig(Resource, tag="JobConfig", kw_only=True):

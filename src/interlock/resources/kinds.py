@@ -1,20 +1,56 @@
-"""The kinds there are: one entry feeds the store, the API, the command line and the docs."""
+"""The registry of kinds: one entry feeds the store, the API, the command line, the cluster's
+definitions and rights, and the docs.
+
+To add a kind is to write its noun, its checks and its columns, and to register it here. What others
+make of a kind they make when it is first asked for (`ByKind`), so a kind that is registered before
+anything is served, stored or listed is known everywhere.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
+from interlock.resources import columns
 from interlock.resources.calendar import Calendar
+from interlock.resources.calendar_checks import calendar_doubts, check_calendar
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.codec import decoder_for
+from interlock.resources.columns import Column
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobSpec
+from interlock.resources.job_changes import check_job_change
+from interlock.resources.job_checks import check_job
 from interlock.resources.job_config import JobConfig
-from interlock.resources.lock import Lock
-from interlock.resources.metadata import GROUP, VERSION, Resource
+from interlock.resources.lock import Lock, LockStatus
+from interlock.resources.metadata import GROUP, VERSION, Resource, Status
+from interlock.resources.naming import (
+    MAX_CONFIG_NAME,
+    MAX_CONTROLLED_NAME,
+    MAX_JOB_NAME,
+    MAX_LABEL,
+    MAX_SUBDOMAIN,
+    SUBDOMAIN,
+    SUBDOMAIN_RULE,
+)
+from interlock.resources.rule_checks import check_rules
+from interlock.resources.rules import DnsLabel, Matches
+from interlock.resources.schedule_checks import check_controlled_job, check_job_config
+from interlock.resources.suggestions import Findings
+from interlock.resources.weekday_doubts import weekday_doubts
+
+T = TypeVar("T")
+
+
+def _named(resource: Resource) -> str:
+    return str(resource.key)
+
+
+def _goes(resource: Resource, _: Status) -> str:
+    return f"tell how {resource.key} goes"
 
 
 class Kind(Struct, frozen=True, kw_only=True):
@@ -31,6 +67,28 @@ class Kind(Struct, frozen=True, kw_only=True):
     has_status: bool = True
     #: People may read but not write it.
     made_by_system: bool = False
+    #: How long a name may be; shorter for kinds whose names are part of other names.
+    longest_name: int = MAX_LABEL
+    #: Whether a name may have dots.
+    dotted_names: bool = False
+    #: What a resource must keep to beyond its types.
+    check: Callable[[Any, Findings], None] = lambda _, __: None
+    #: What a change may not do, given the resource before and after it.
+    check_change: Callable[[Any, Any, Findings], None] = lambda _, __, ___: None
+    #: What of a good resource may mean something else than its author thinks.
+    doubts: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    #: The columns of a list, in their order.
+    columns: tuple[Column, ...] = (columns.NAME, columns.AGE)
+    #: What an API server is to demand of fields beyond their types: parts of a schema, by path.
+    rules: Mapping[str, Mapping[str, Any]] = {}
+    #: Fields by which an API server can select, beside the name.
+    selectable: tuple[str, ...] = ()
+    #: Where a kind that runs something says what; empty for one that runs nothing.
+    work_path: str = ""
+    #: How the log and the history name one.
+    title: Callable[[Any], str] = _named
+    #: What the log and the history say when its status is written.
+    status_line: Callable[[Any, Any], str] = _goes
 
     @property
     def name(self) -> str:
@@ -47,47 +105,218 @@ class Kind(Struct, frozen=True, kw_only=True):
         """The group and version as written in `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is one of Interlock's own kinds, and not one of Kubernetes'."""
+        return self.group == GROUP
 
-JOBS = Kind(type=Job, plural="jobs", short_names=("ijob",), categories=("all", "interlock"))
-JOB_CONFIGS = Kind(
-    type=JobConfig, plural="jobconfigs", short_names=("jc",), categories=("all", "interlock")
-)
-CONTROLLED_JOBS = Kind(
-    type=ControlledJob,
-    plural="controlledjobs",
-    short_names=("ctj",),
-    categories=("all", "interlock"),
-)
-CALENDARS = Kind(
-    type=Calendar,
-    plural="calendars",
-    short_names=("cal",),
-    categories=("interlock",),
-    has_status=False,
-)
-LOCKS = Kind(type=Lock, plural="locks", categories=("interlock",), made_by_system=True)
-NAMESPACES = Kind(
-    type=Namespace,
-    plural="namespaces",
-    group="",
-    version="v1",
-    short_names=("ns",),
-    namespaced=False,
-)
-LEASES = Kind(
-    type=Lease, plural="leases", group="coordination.k8s.io", version="v1", has_status=False
-)
+    @property
+    def is_written_by_people(self) -> bool:
+        """Whether it is one of our kinds that people define."""
+        return self.is_ours and not self.made_by_system
 
-#: Every kind, by its name.
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (JOBS, JOB_CONFIGS, CONTROLLED_JOBS, CALENDARS, LOCKS, NAMESPACES, LEASES)
-}
+    @property
+    def name_rule(self) -> Matches:
+        """What the names of resources must keep to."""
+        if self.dotted_names:
+            return Matches(SUBDOMAIN, SUBDOMAIN_RULE, longest=self.longest_name)
+        return DnsLabel(self.longest_name)
+
+    def work_in(self, spec: Any) -> JobSpec | None:
+        """What a spec says to run, or to have Jobs run; None for a kind that runs nothing."""
+        if not self.work_path:
+            return None
+        for name in _ATTRIBUTES[self.name]:
+            spec = getattr(spec, name)
+        assert isinstance(spec, JobSpec)
+        return spec
+
+
+#: Every kind, by its name, in the order of discovery.
+KINDS: dict[str, Kind] = {}
+
+
+def register(kind: Kind) -> Kind:
+    """Make a kind known; before anything is served, stored or listed.
+
+    Raises:
+        ValueError: One of its names is another kind's.
+    """
+    words = {kind.name, kind.plural, *kind.short_names}
+    for other in KINDS.values():
+        if taken := words & {other.name, other.plural, *other.short_names}:
+            raise ValueError(f"{kind.name}: {', '.join(sorted(taken))} is a {other.name}")
+    KINDS[kind.name] = kind
+    return kind
+
+
+class ByKind(dict[str, T]):
+    """Something for each kind, made when it is first asked for."""
+
+    def __init__(self, make: Callable[[Kind], T]) -> None:
+        self._make = make
+
+    def __missing__(self, name: str) -> T:
+        made = self[name] = self._make(KINDS[name])
+        return made
+
+
+def _attributes(kind: Kind) -> tuple[str, ...]:
+    """The fields that lead from a kind's spec to what it runs."""
+    names: list[str] = []
+    cls: Any = kind.type
+    for written in kind.work_path.split("."):
+        field = next(f for f in msgspec.structs.fields(cls) if f.encode_name == written)
+        names.append(field.name)
+        cls = field.type
+    return tuple(names[1:])
+
+
+_ATTRIBUTES = ByKind(_attributes)
+
+
+def _check_job(job: Job, to: Findings) -> None:
+    check_job(job.spec, to)
+
+
+def _check_config(config: JobConfig, to: Findings) -> None:
+    check_job_config(config.spec, _identity(config), to)
+
+
+def _check_controlled(controlled: ControlledJob, to: Findings) -> None:
+    check_controlled_job(controlled.spec, _identity(controlled), to)
+
+
+def _identity(resource: Resource) -> str:
+    """What decides where an `H` falls; good for one is good for all, so a guess will do."""
+    return f"{resource.metadata.namespace}/{resource.metadata.name}"
+
+
+def _check_days(calendar: Calendar, to: Findings) -> None:
+    check_calendar(calendar.spec, to)
+
+
+def _calendar_doubts(calendar: Calendar) -> tuple[str, ...]:
+    return calendar_doubts(calendar.spec)
+
+
+def _check_lock(lock: Lock, to: Findings) -> None:
+    check_rules("spec", lock.spec, to)
+
+
+def _check_lock_change(old: Lock, new: Lock, to: Findings) -> None:
+    if old.spec.key != new.spec.key:
+        to.add("spec.key", "may not change", new.spec.key)
+
+
+def _lock_title(lock: Lock) -> str:
+    return f"lock {lock.spec.key}"
+
+
+def _lock_line(lock: Lock, status: LockStatus) -> str:
+    holders = ", ".join(holder.job for holder in status.holders)
+    return f"lock {lock.spec.key}: {f'held by {holders}' if holders else 'free'}"
+
+
+JOBS = register(
+    Kind(
+        type=Job,
+        plural="jobs",
+        short_names=("ijob",),
+        categories=("all", "interlock"),
+        longest_name=MAX_JOB_NAME,
+        check=_check_job,
+        check_change=check_job_change,
+        columns=columns.JOB_COLUMNS,
+        selectable=(".status.phase", ".status.admission.phase", ".spec.suspend"),
+        work_path="spec",
+    )
+)
+JOB_CONFIGS = register(
+    Kind(
+        type=JobConfig,
+        plural="jobconfigs",
+        short_names=("jc",),
+        categories=("all", "interlock"),
+        longest_name=MAX_CONFIG_NAME,
+        check=_check_config,
+        doubts=weekday_doubts,
+        columns=columns.JOB_CONFIG_COLUMNS,
+        selectable=(".status.state", ".spec.suspend"),
+        work_path="spec.template.spec",
+    )
+)
+CONTROLLED_JOBS = register(
+    Kind(
+        type=ControlledJob,
+        plural="controlledjobs",
+        short_names=("ctj",),
+        categories=("all", "interlock"),
+        longest_name=MAX_CONTROLLED_NAME,
+        check=_check_controlled,
+        doubts=weekday_doubts,
+        columns=columns.CONTROLLED_JOB_COLUMNS,
+        selectable=(".status.isRunning", ".status.shouldBeRunning", ".spec.suspend"),
+        work_path="spec.jobTemplate.spec",
+    )
+)
+CALENDARS = register(
+    Kind(
+        type=Calendar,
+        plural="calendars",
+        short_names=("cal",),
+        categories=("interlock",),
+        has_status=False,
+        check=_check_days,
+        doubts=_calendar_doubts,
+        columns=columns.CALENDAR_COLUMNS,
+    )
+)
+LOCKS = register(
+    Kind(
+        type=Lock,
+        plural="locks",
+        categories=("interlock",),
+        made_by_system=True,
+        check=_check_lock,
+        check_change=_check_lock_change,
+        columns=columns.LOCK_COLUMNS,
+        selectable=(".spec.key",),
+        title=_lock_title,
+        status_line=_lock_line,
+    )
+)
+NAMESPACES = register(
+    Kind(
+        type=Namespace,
+        plural="namespaces",
+        group="",
+        version="v1",
+        short_names=("ns",),
+        namespaced=False,
+        columns=columns.NAMESPACE_COLUMNS,
+    )
+)
+LEASES = register(
+    Kind(
+        type=Lease,
+        plural="leases",
+        group="coordination.k8s.io",
+        version="v1",
+        has_status=False,
+        longest_name=MAX_SUBDOMAIN,
+        dotted_names=True,
+        columns=columns.LEASE_COLUMNS,
+    )
+)
 
 #: One decoder per kind, made once.
-_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    name: decoder_for(kind.type) for name, kind in KINDS.items()
-}
+_DECODERS: ByKind[msgspec.json.Decoder[Any]] = ByKind(lambda kind: decoder_for(kind.type))
+
+
+def columns_of(kind: str) -> tuple[Column, ...]:
+    """The columns of a kind, those of wide lists included, in their order."""
+    return KINDS[kind].columns
 
 
 def decode(kind: str, data: bytes | str) -> Resource:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from interlock.resources.admission import Grant
 from interlock.resources.job import LOCK_KEY, Job
-from interlock.resources.metadata import Moment, Noun, Resource
+from interlock.resources.metadata import Moment, Noun, Resource, Status
 
 
 class LockSpec(Noun):
@@ -33,7 +33,7 @@ class Holder(Noun):
     job_version: int = 0
 
 
-class LockStatus(Noun):
+class LockStatus(Status):
     """Who holds the lock. Written by the admission room alone, one compare-and-set per grant."""
 
     holders: tuple[Holder, ...] = ()

@@ -98,6 +98,48 @@ class Condition(Noun):
     observed_generation: int = 0
 
 
+class Reference(Noun):
+    """Which object is meant."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Where the store keeps it."""
+        return Key(self.kind, self.namespace, self.name)
+
+
+class Order(StrEnum):
+    """What a runtime can be told to do with a task."""
+
+    #: To start it.
+    LAUNCH = "Launch"
+    #: To stop it.
+    STOP = "Stop"
+
+
+class Trouble(Noun):
+    """A decision about this object that could not be made or carried out."""
+
+    #: Which room failed.
+    room: str
+    message: str
+    since: Moment
+    #: The order to a task that is denied for now, and given again until it is not.
+    order: Order | None = None
+    #: What could not be written or made, where that is another object than this one.
+    about: Reference | None = None
+
+
+class Status(Noun):
+    """Base of what is told of an object of ours: how it goes, and what is wrong."""
+
+    #: Written by the loop; None when the last look went well.
+    trouble: Trouble | None = None
+
+
 class Resource(Noun, tag_field="kind"):
     """Anything the store holds: a kind, metadata, and for most a spec and a status."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import Problem
-from interlock.resources.job import Job, JobSpec
-from interlock.resources.job_config import JobConfig
+from interlock.resources.job import JobSpec
+from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource
 
 
@@ -33,19 +32,15 @@ _REFUSED = {
 
 def problems_in_mode(resource: Resource, mode: Mode) -> tuple[Problem, ...]:
     """What a resource asks for, of itself or of the Jobs it makes, that cannot be run there."""
-    match resource:
-        case Job():
-            return problems_for_mode(resource.spec, mode)
-        case JobConfig():
-            path, template = "spec.template.", resource.spec.template
-        case ControlledJob():
-            path, template = "spec.jobTemplate.", resource.spec.job_template
-        case _:
-            return ()
-    return tuple(
-        problem._replace(path=path + problem.path)
-        for problem in problems_for_mode(template.spec, mode)
-    )
+    kind = KINDS[resource.kind]
+    work = kind.work_in(getattr(resource, "spec", None))
+    if work is None:
+        return ()
+    problems = problems_for_mode(work, mode)
+    if not problems:
+        return ()
+    above = kind.work_path.removesuffix("spec")
+    return tuple(problem._replace(path=above + problem.path) for problem in problems)
 
 
 def problems_for_mode(spec: JobSpec, mode: Mode) -> tuple[Problem, ...]:

@@ -19,6 +19,7 @@ from interlock.resources.cron_lines import CronLines
 from interlock.resources.durations import EXPECTED, Duration, parse_duration
 from interlock.resources.free_form import Walk
 from interlock.resources.indexes import IndexSet
+from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Moment
 from interlock.resources.pod_fields import POD_FIELDS
 from interlock.resources.shapes import fields_of, plain, shape_of, struct_of
@@ -36,12 +37,6 @@ from interlock.resources.suggestions import (
 _DROPPED: dict[type[Struct], frozenset[str]] = {Metadata: frozenset({"managedFields", "selfLink"})}
 #: The types of plain data.
 _JSON = (dict, list, str, int, float, type(None))
-#: Where the kinds that run something say what.
-_WORK = {
-    "Job": "spec",
-    "JobConfig": "spec.template.spec",
-    "ControlledJob": "spec.jobTemplate.spec",
-}
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
@@ -335,8 +330,8 @@ def _places(kind: str) -> dict[str, tuple[str, ...]]:
                 if inner is not None:
                     below.append((here, inner))
         level = below
-    work = _WORK.get(kind)
-    if work is not None:
+    work = KINDS[kind].work_path
+    if work:
         for name in POD_FIELDS - found.keys():
             found[name] = (f"{work}.pod.spec.{name}",)
     return found

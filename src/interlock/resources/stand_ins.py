@@ -15,13 +15,14 @@ from typing import Any
 
 import msgspec
 from msgspec import inspect as shape
+from msgspec.structs import replace
 
 from interlock.resources.codec import from_builtins
 from interlock.resources.cron_lines import CronLines
 from interlock.resources.durations import Duration
 from interlock.resources.errors import Problem
 from interlock.resources.kinds import KINDS
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.shapes import fields_of, plain
 
 #: Where variables get their names; while one of these is unusable, no variable is unknown.
@@ -106,6 +107,12 @@ def filled(made: object, filling: _Filling) -> Any:
         for name, value in made.items()
         if not (filling is _Filling.ABSENT and isinstance(value, Unusable) and value.may_be_absent)
     }
+
+
+def stand_in_named(cls: type[Resource], metadata: Metadata) -> Resource:
+    """A resource of that name with as little in it as a type lets one have."""
+    made: Resource = from_builtins(_stand_in(shape.type_info(cls), high=False), cls)
+    return replace(made, metadata=metadata)
 
 
 def _stand_in(kind: shape.Type, *, high: bool) -> Any:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Condition, ConditionStatus
-from interlock.resources.tasks import ExecutionStatus, TaskState
+from interlock.resources.tasks import ExecutionReason, ExecutionStatus, TaskState
 
 _ENDS = frozenset(
     {
@@ -71,6 +71,10 @@ _KILLED_EARLY = frozenset(
 )
 
 
+#: Reasons to stop what is left of a Job whose end is decided by its own tasks.
+_DECIDED = frozenset({ExecutionReason.COMPLETED, ExecutionReason.TASK_FAILED})
+
+
 def phase_of(admission: AdmissionStatus, execution: ExecutionStatus) -> JobPhase:
     """The one word for a Job, from what the rooms wrote. An end beats everything else."""
     if execution.result is not None:
@@ -89,7 +93,7 @@ def _live_phase(execution: ExecutionStatus) -> JobPhase:
     if TaskState.UNKNOWN in states:
         return JobPhase.UNKNOWN
     if execution.stopping_for is not None:
-        decided = execution.stopping_for.value in ("Completed", "TaskFailed")
+        decided = execution.stopping_for in _DECIDED
         return JobPhase.TERMINATING if decided else JobPhase.KILLING
     if execution.retrying and TaskState.RUNNING not in states:
         return JobPhase.RETRY_BACKOFF
@@ -118,20 +122,27 @@ def is_admitted(job: Job) -> bool:
 
 def with_admission(job: Job, admission: AdmissionStatus, now: datetime) -> JobStatus:
     """The whole status after the admission room's part changed."""
-    return _with_parts(job, admission, job.status.execution, now)
+    return _legal(job, moved(job, admission, job.status.execution, now))
 
 
 def with_execution(job: Job, execution: ExecutionStatus, now: datetime) -> JobStatus:
     """The whole status after the execution room's part changed."""
-    return _with_parts(job, job.status.admission, execution, now)
+    return _legal(job, moved(job, job.status.admission, execution, now))
 
 
-def _with_parts(
+def _legal(job: Job, status: JobStatus | None) -> JobStatus:
+    assert status is not None, f"{job.key}: no such move from {job.status.phase}"
+    return status
+
+
+def moved(
     job: Job, admission: AdmissionStatus, execution: ExecutionStatus, now: datetime
-) -> JobStatus:
+) -> JobStatus | None:
+    """The whole status after parts of it changed; None when that is no legal move."""
     phase = phase_of(admission, execution)
     was = job.status.phase
-    assert phase is was or phase in JOB_MOVES[was], f"{job.key}: no move from {was} to {phase}"
+    if phase is not was and phase not in JOB_MOVES[was]:
+        return None
     conditions = job.status.conditions
     if phase is not was:
         conditions = _conditions(conditions, admission.phase, phase, now)

@@ -18,7 +18,7 @@ from interlock.resources.checks import doubts_about, problems_of
 from interlock.resources.codec import decoder_for, encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job_checks import MAX_OBJECT_BYTES
-from interlock.resources.kinds import KINDS
+from interlock.resources.kinds import KINDS, ByKind
 from interlock.resources.metadata import Resource
 from interlock.resources.moments import in_utc
 from interlock.resources.suggestions import did_you_mean, shortened, shown
@@ -28,7 +28,7 @@ MAX_BODY_BYTES = 3 * MAX_OBJECT_BYTES
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _NINETEEN_DIGITS = b"0" * 19
-_DECODERS = {name: decoder_for(kind.type) for name, kind in KINDS.items()}
+_DECODERS: ByKind[msgspec.json.Decoder[Any]] = ByKind(lambda kind: decoder_for(kind.type))
 _HEAD = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _REFUSALS = (
     *(msgspec.DecodeError, UnicodeError, RecursionError, OverflowError, ValueError),
@@ -107,7 +107,8 @@ def _read_quickly(data: object, kind: str | None, validation: FieldValidation) -
     try:
         if not isinstance(data, bytes):
             return _convert(data, kind)
-        decoder = _DECODERS.get(kind or _kind_in(data))
+        name = kind or _kind_in(data)
+        decoder = _DECODERS[name] if name in KINDS else None
         if decoder is None or _has_long_number(data):
             return None
         resource: Resource = decoder.decode(data)

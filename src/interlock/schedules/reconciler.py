@@ -51,10 +51,6 @@ class SchedulesReconciler:
         """Wake those whom a change of a Job, a Calendar or themselves concerns."""
         return (key for side in self._sides.values() for key in side.wakes(change))
 
-    def reported(self, job: Key, uid: str) -> Iterable[Key]:  # noqa: ARG002 (a contract's names)
-        """What runs is no concern of this room: it sees the Jobs."""
-        return ()
-
     def look(self, key: Key, now: datetime) -> Decision:
         """Decide about a JobConfig or a ControlledJob."""
         return self._sides[key.kind].look(key, now)

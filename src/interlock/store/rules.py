@@ -20,7 +20,7 @@ from interlock.resources.errors import (
     InvalidError,
     Problem,
 )
-from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.kinds import KINDS, ByKind, Kind
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.store.contract import DeleteOptions, Propagation
 
@@ -53,9 +53,7 @@ def _empty_status(kind: Kind) -> object:
 
 
 #: The status that new resources of a kind begin with; None for kinds without one.
-_EMPTY_STATUS: dict[str, Any] = {
-    name: _empty_status(kind) if kind.has_status else None for name, kind in KINDS.items()
-}
+_EMPTY_STATUS: ByKind[Any] = ByKind(lambda kind: _empty_status(kind) if kind.has_status else None)
 
 
 def kind_of(name: str) -> Kind:

@@ -12,7 +12,7 @@ from interlock.resources.actions import (
     CreateJob,
     Decision,
     DeleteResource,
-    RecordControlledJob,
+    RecordStatus,
     ReviseJob,
 )
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
@@ -290,7 +290,8 @@ def removed(decision: Decision) -> list[str]:
 def status_in(decision: Decision) -> ControlledJobStatus | None:
     """The status that is written."""
     for action in decision.actions:
-        if isinstance(action, RecordControlledJob):
+        if isinstance(action, RecordStatus):
+            assert isinstance(action.status, ControlledJobStatus)
             return action.status
     return None
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from interlock.admission.decide import IDLE_LOCK_KEPT, LISTENS_FOR, decide_lock
 from interlock.admission.view import Candidate, LockView
-from interlock.resources.actions import CreateLock, Decision, DeleteResource, WriteLock
+from interlock.resources.actions import CreateResource, Decision, DeleteResource, RecordStatus
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock, LockStatus, lock_name
 from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
@@ -27,16 +27,18 @@ def view(lock: Lock | None, **more: object) -> LockView:
 
 def written(seen: LockView) -> LockStatus:
     (action,) = decide_lock(seen, T0).actions
-    assert isinstance(action, WriteLock)
+    assert isinstance(action, RecordStatus)
+    assert isinstance(action.status, LockStatus)
     return action.status
 
 
 def test_the_first_use_of_a_key_makes_its_record() -> None:
     (action,) = decide_lock(view(None, candidate=next_up(A)), T0).actions
 
-    assert isinstance(action, CreateLock)
-    assert action.lock.metadata.name == lock_name("db")
-    assert action.lock.spec.key == "db"
+    assert isinstance(action, CreateResource)
+    assert isinstance(action.resource, Lock)
+    assert action.resource.metadata.name == lock_name("db")
+    assert action.resource.spec.key == "db"
 
 
 def test_a_grant_names_the_job_its_epoch_and_a_token() -> None:

@@ -197,6 +197,7 @@ class Script:
         self._room = room
         self._look = look
         self.looks: list[Key] = []
+        self._heard: dict[Key, Job] = {}
 
     @property
     def room(self) -> str:
@@ -204,10 +205,16 @@ class Script:
 
     def wakes(self, change: Change) -> Iterable[Key]:
         resource = change.after or change.before
-        return (resource.key,) if isinstance(resource, Job) else ()
+        if not isinstance(resource, Job):
+            return ()
+        self._heard[resource.key] = resource
+        return (resource.key,)
 
     def reported(self, job: Key, uid: str) -> Iterable[Key]:
         return (job,)
+
+    def waiting(self) -> Iterable[Job]:
+        return tuple(self._heard.values())
 
     def look(self, key: Key, now: datetime) -> Decision:
         self.looks.append(key)

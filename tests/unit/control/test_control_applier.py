@@ -16,7 +16,7 @@ from interlock.control.runtime import RuntimeUnavailableError, TaskStop
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
-    CreateLock,
+    CreateResource,
     Decision,
     DeleteResource,
     DropOwner,
@@ -24,9 +24,9 @@ from interlock.resources.actions import (
     LaunchTask,
     RecordAdmission,
     RecordExecution,
+    RecordStatus,
     RemoveFinalizer,
     StopTask,
-    WriteLock,
 )
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.errors import (
@@ -153,7 +153,7 @@ def test_a_lock_is_made_and_written() -> None:
     held = LockStatus(holders=(a_holder(a_job()),), last_token=1)
 
     async def work() -> Applied:
-        return await world.applier.apply(Decision((CreateLock(lock), WriteLock(lock, held))))
+        return await world.applier.apply(Decision((CreateResource(lock), RecordStatus(lock, held))))
 
     written = world.run(work()).stored[lock.key]
     assert isinstance(written, Lock)
@@ -329,9 +329,9 @@ def test_creating_what_is_there_is_an_error() -> None:
     lock = replace(a_lock("db"), metadata=Metadata(name="db", namespace="default"))
 
     async def work() -> None:
-        await world.applier.apply(Decision((CreateLock(lock),)))
+        await world.applier.apply(Decision((CreateResource(lock),)))
         with pytest.raises(AlreadyExistsError):
-            await world.applier.apply(Decision((CreateLock(lock),)))
+            await world.applier.apply(Decision((CreateResource(lock),)))
 
     world.run(work())
 

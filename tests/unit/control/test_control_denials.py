@@ -17,9 +17,9 @@ from interlock.execution.reconciler import ExecutionReconciler
 from interlock.resources.actions import Decision
 from interlock.resources.durations import Duration
 from interlock.resources.errors import ForbiddenError
-from interlock.resources.job import Job, Order
+from interlock.resources.job import Job
 from interlock.resources.lock import Lock
-from interlock.resources.metadata import Key
+from interlock.resources.metadata import Key, Order
 from interlock.resources.tasks import ReportState, StopCause, TaskReport
 from interlock.testing.builders import T0
 

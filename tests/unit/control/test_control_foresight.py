@@ -10,18 +10,18 @@ import pytest
 from control_world import ADMITTED, Script, World, admits, cached, item, stored
 from msgspec.structs import replace
 
-from interlock.control.foresight import joined, let_in_by
+from interlock.control.foresight import about_to_be, joined
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
     Decision,
+    DeleteResource,
     LaunchTask,
     RecordAdmission,
     RecordExecution,
 )
-from interlock.resources.admission import AdmissionPhase
 from interlock.resources.errors import ConflictError, UnavailableError
-from interlock.resources.job import JOB_FINALIZER, Job, JobPhase
+from interlock.resources.job import JOB_FINALIZER, Job, JobPhase, JobStatus
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ExecutionStatus, TaskOrder, TaskState, TaskStatus
 from interlock.resources.transitions import is_admitted
@@ -53,6 +53,9 @@ class Starter(Script):
         self._world = world
         self._foresee = foresee
         self.foreseen: list[Job] = []
+
+    def is_next(self, job: Job) -> bool:
+        return is_admitted(job)
 
     def foresee(self, job: Job, now: datetime) -> Decision:
         assert now == T0
@@ -90,6 +93,66 @@ def test_a_job_is_let_in_and_started_with_one_write() -> None:
     assert world.store.calls.count("update_status") == 1
     assert [name for name, _ in world.runtime.calls] == ["launch"]
     assert starter.foreseen[0].status.phase is JobPhase.STARTING
+
+
+class Placer(Script):
+    """A room between the one that lets in and the one that starts."""
+
+    PLACED = ExecutionStatus(total=1)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(lambda _: Decision(), room="placer")
+        self._world = world
+
+    def is_next(self, job: Job) -> bool:
+        return is_admitted(job) and not job.status.execution.total
+
+    def foresee(self, job: Job, now: datetime) -> Decision:
+        return Decision((RecordExecution(job, self.PLACED),), reason="placed")
+
+
+def test_any_chain_of_rooms_makes_one_write() -> None:
+    world = World()
+    starter = Starter(world)
+    loop = world.loop(Script(admits(world)), Placer(world), starter)
+
+    async def work() -> list[tuple[str, str]]:
+        await world.inform(loop)
+        await world.create_job()
+        await world.passes(60)
+        return [(entry.room, entry.reason) for entry in await world.journalled()]
+
+    told = world.run(work())
+
+    assert told == [("room", "room enough"), ("placer", "placed"), ("starter", "starts")]
+    assert world.store.calls.count("update_status") == 1
+    assert starter.foreseen[0].status.execution == Placer.PLACED
+    assert [name for name, _ in world.runtime.calls] == ["launch"]
+
+
+@pytest.mark.parametrize(
+    "failure", [UnavailableError("gone"), ZeroDivisionError("a bug")], ids=["away", "a bug"]
+)
+def test_a_chain_whose_write_fails_has_done_nothing_and_is_made_again(failure: Exception) -> None:
+    world = World()
+    failures = [failure]
+
+    def before(call: str) -> None:
+        if call == "update_status" and failures:
+            assert world.runtime.calls == []
+            raise failures.pop()
+
+    world.store.before = before
+    loop = world.loop(Script(admits(world)), Placer(world), Starter(world))
+
+    async def work() -> Job:
+        await world.inform(loop)
+        await world.create_job()
+        await world.passes(60)
+        return await stored(world)
+
+    assert world.run(work()).status.phase is JobPhase.PENDING
+    assert [name for name, _ in world.runtime.calls] == ["launch"]
 
 
 def test_both_rooms_are_in_the_journal() -> None:
@@ -187,22 +250,30 @@ def test_a_room_at_work_on_the_job_is_not_asked_ahead() -> None:
 
 
 JOB = a_job()
-REFUSED = replace(ADMITTED, phase=AdmissionPhase.REFUSED)
+ENDED = replace(JOB, status=JobStatus(phase=JobPhase.SUCCEEDED))
 
 
 @pytest.mark.parametrize(
     "actions",
     [
         pytest.param((), id="nothing"),
-        pytest.param((RecordAdmission(JOB, REFUSED),), id="a refusal"),
-        pytest.param((RecordExecution(JOB, STARTED),), id="another room's record"),
-        pytest.param(
-            (RecordAdmission(JOB, ADMITTED), AddFinalizer(JOB, JOB_FINALIZER)), id="more than that"
-        ),
+        pytest.param((AddFinalizer(JOB, JOB_FINALIZER),), id="no record"),
+        pytest.param((RecordAdmission(ENDED, ADMITTED),), id="a move that no Job may make"),
+        pytest.param((RecordAdmission(JOB, ADMITTED), DeleteResource(JOB)), id="more than records"),
     ],
 )
-def test_what_lets_no_job_in(actions: tuple[Action, ...]) -> None:
-    assert let_in_by(Decision(actions), T0) is None
+def test_what_no_room_is_asked_ahead_about(actions: tuple[Action, ...]) -> None:
+    assert about_to_be(Decision(actions), T0) is None
+
+
+def test_a_job_is_foreseen_with_all_that_is_recorded_of_it() -> None:
+    hold = AddFinalizer(JOB, JOB_FINALIZER)
+    records = (RecordAdmission(JOB, ADMITTED), RecordExecution(JOB, STARTED))
+    job = about_to_be(Decision((hold, *records)), T0)
+
+    assert job is not None
+    assert job.status.phase is JobPhase.PENDING
+    assert (job.status.admission, job.status.execution) == (ADMITTED, STARTED)
 
 
 def test_a_job_is_held_first_so_that_the_records_are_together() -> None:

@@ -9,8 +9,8 @@ from control_world import ADMITTED, Script, World, admits, admitting, cached, is
 from msgspec.structs import replace
 
 from interlock.control.reconciler import Change
-from interlock.resources.actions import Decision, RecordAdmission
-from interlock.resources.errors import UnavailableError
+from interlock.resources.actions import Decision, RecordAdmission, ReviseJob
+from interlock.resources.errors import ForbiddenError, UnavailableError
 from interlock.resources.metadata import Key
 from interlock.testing.builders import T0
 
@@ -247,3 +247,32 @@ def test_after_an_outage_everything_is_tried_again_promptly() -> None:
 
     world.run(check())
     assert world.sample("failures_total", room="room") == 0
+
+
+def test_trouble_names_the_other_object_that_could_not_be_written() -> None:
+    world = World()
+
+    def before(call: str) -> None:
+        if call == "update":
+            raise ForbiddenError("no")
+
+    def revises_another(key: Key) -> Decision:
+        other = cached(world, Key("Job", "default", "other"))
+        if key.name != "job" or other is None:
+            return Decision()
+        return Decision((ReviseJob(other, other.spec),))
+
+    async def check() -> None:
+        loop = world.loop(Script(revises_another))
+        await world.inform(loop)
+        await world.create_job("other")
+        world.store.before = before
+        await world.create_job()
+        await world.passes(60)
+        trouble = (await stored(world)).status.trouble
+        assert trouble is not None
+        assert trouble.about is not None
+        assert trouble.about.key == Key("Job", "default", "other")
+        assert (await stored(world, "other")).status.trouble is None
+
+    world.run(check())

@@ -37,10 +37,9 @@ from interlock.resources.job import (
     JobStatus,
     LockRequest,
     Parallelism,
-    Trouble,
 )
 from interlock.resources.lock import Holder, Lock, lock_name
-from interlock.resources.metadata import Key
+from interlock.resources.metadata import Key, Trouble
 from interlock.resources.tasks import JobResult, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import with_execution
 from interlock.testing.builders import T0, a_job, a_lock

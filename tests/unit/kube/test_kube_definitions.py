@@ -16,12 +16,12 @@ from interlock.kube.rules import MOMENT, VALIDATIONS
 from interlock.kube.schedule_rules import RULES
 from interlock.kube.schemas import schema_of
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.checks import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED, check_update
+from interlock.resources.checks import check_update
 from interlock.resources.codec import from_builtins, to_builtins
-from interlock.resources.columns import columns_of
 from interlock.resources.durations import parse_duration
 from interlock.resources.job import Job, JobStatus
-from interlock.resources.kinds import KINDS
+from interlock.resources.job_changes import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED
+from interlock.resources.kinds import KINDS, columns_of
 from interlock.resources.metadata import GROUP, Moment
 from interlock.resources.schema import DURATION
 from interlock.resources.shapes import fields_of

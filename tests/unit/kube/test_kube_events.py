@@ -28,7 +28,8 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
-from interlock.resources.job import Job, JobStatus, Trouble
+from interlock.resources.job import Job, JobStatus
+from interlock.resources.metadata import Trouble
 from interlock.resources.tasks import (
     EndedTask,
     ExecutionReason,

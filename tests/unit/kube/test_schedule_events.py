@@ -16,9 +16,8 @@ from interlock.resources.controlled_job import (
     ControlledJob,
     ControlledJobStatus,
 )
-from interlock.resources.job import Trouble
 from interlock.resources.job_config import JobConfig, JobConfigStatus, Skip, SkipReason
-from interlock.resources.metadata import Condition, ConditionStatus
+from interlock.resources.metadata import Condition, ConditionStatus, Trouble
 from interlock.resources.schedule import Books, ExpectedJob
 from interlock.testing.builders import T0
 from interlock.testing.config_builders import a_job_config

@@ -26,9 +26,15 @@ from interlock.resources.controlled_job import (
 )
 from interlock.resources.durations import Duration
 from interlock.resources.errors import NotFoundError
-from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus, Trouble
+from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus
 from interlock.resources.job_config import JobConfig
-from interlock.resources.metadata import Condition, ConditionStatus, Metadata, OwnerReference
+from interlock.resources.metadata import (
+    Condition,
+    ConditionStatus,
+    Metadata,
+    OwnerReference,
+    Trouble,
+)
 from interlock.resources.process import NoopSpec
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION, JobReference, JobTemplate
 from interlock.resources.tasks import ExecutionStatus, JobResult

@@ -24,9 +24,9 @@ from interlock.resources.admission import (
 from interlock.resources.codec import to_builtins
 from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
-from interlock.resources.job import Job, JobPhase, JobStatus, Order, Retries, Trouble
+from interlock.resources.job import Job, JobPhase, JobStatus, Retries
 from interlock.resources.lock import Lock
-from interlock.resources.metadata import OwnerReference
+from interlock.resources.metadata import Order, OwnerReference, Trouble
 from interlock.resources.tasks import (
     ExecutionReason,
     ExecutionStatus,

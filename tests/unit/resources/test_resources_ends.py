@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.columns import columns_of
 from interlock.resources.ends import culprit, newest, telling_end
 from interlock.resources.indexes import IndexSet
 from interlock.resources.job import Completion, Job, JobPhase, JobStatus, Retries
+from interlock.resources.kinds import columns_of
 from interlock.resources.tasks import (
     EndedTask,
     ExecutionReason,

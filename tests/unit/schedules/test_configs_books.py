@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.actions import CreateJob, Decision, DeleteResource, RecordJobConfig
+from interlock.resources.actions import CreateJob, Decision, DeleteResource, RecordStatus
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import CatchUp, Concurrency, SkipReason
 from interlock.resources.naming import MAX_CONFIG_NAME
@@ -67,7 +67,7 @@ def test_a_job_is_made_first_and_written_down_once_it_is_there() -> None:
     assert expected(world) == []
 
     second = world.look()
-    assert [type(action) for action in second.actions] == [RecordJobConfig]
+    assert [type(action) for action in second.actions] == [RecordStatus]
     assert expected(world) == [named("10:53")]
     assert world.config().status.books.accounted_to == at("10:53")
 
@@ -205,7 +205,7 @@ def test_a_due_time_that_comes_while_the_store_is_slow_does_not_hold_up_the_one_
 
     decision = world.look()
 
-    assert [type(action) for action in decision.actions] == [RecordJobConfig, CreateJob]
+    assert [type(action) for action in decision.actions] == [RecordStatus, CreateJob]
     assert expected(world) == [named("10:53")]
     assert world.config().status.books.accounted_to == at("10:53")
 

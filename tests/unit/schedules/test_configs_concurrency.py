@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.actions import CreateJob, RecordJobConfig, ReviseJob
+from interlock.resources.actions import CreateJob, RecordStatus, ReviseJob
 from interlock.resources.job import Job, LockRequest, WhenTaken
-from interlock.resources.job_config import CatchUp, Concurrency, JobConfig, Skip, SkipReason
+from interlock.resources.job_config import (
+    CatchUp,
+    Concurrency,
+    JobConfig,
+    JobConfigStatus,
+    Skip,
+    SkipReason,
+)
 from interlock.resources.options import OptionSpec
 from interlock.schedules.configs.decide import decide_config
 from interlock.testing.builders import a_job
@@ -233,5 +240,6 @@ def _named(time: str) -> str:
 
 
 def _skips(actions: tuple[object, ...]) -> tuple[Skip, ...]:
-    (record,) = [action for action in actions if isinstance(action, RecordJobConfig)]
+    (record,) = [action for action in actions if isinstance(action, RecordStatus)]
+    assert isinstance(record.status, JobConfigStatus)
     return record.status.skips

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from interlock.resources.actions import DeleteResource, RecordJobConfig
+from interlock.resources.actions import DeleteResource, RecordStatus
 from interlock.resources.job import Job, WhenTaken
-from interlock.resources.job_config import Concurrency, JobConfigState
+from interlock.resources.job_config import Concurrency, JobConfigState, JobConfigStatus
 from interlock.resources.schedule import HistoryLimits
 from interlock.resources.tasks import JobResult
 from interlock.schedules.configs.counting import counted
@@ -165,7 +165,7 @@ def test_a_job_is_counted_before_it_goes() -> None:
     world.at(at("10:52:06"))
     decision = world.look()
 
-    assert [type(action) for action in decision.actions] == [RecordJobConfig, DeleteResource]
+    assert [type(action) for action in decision.actions] == [RecordStatus, DeleteResource]
     assert world.config().status.last_success == at("10:52:04")
     assert world.jobs["asked"].is_going
 
@@ -187,6 +187,7 @@ def test_a_job_that_ended_before_it_was_written_down_stays_until_it_is() -> None
     decision = decide_config(a_view(world.config(), held), at("10:53"))
 
     (record, delete) = decision.actions
-    assert isinstance(record, RecordJobConfig)
+    assert isinstance(record, RecordStatus)
+    assert isinstance(record.status, JobConfigStatus)
     assert record.status.books.accounted_to == at("10:53")
     assert isinstance(delete, DeleteResource)

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.actions import CreateJob, RecordControlledJob
+from interlock.resources.actions import CreateJob, RecordStatus
 from interlock.resources.job import WhenTaken
 from interlock.resources.schedule import RUN_ID_ANNOTATION, controlled_lock
 from interlock.resources.transitions import is_admitted
@@ -53,7 +53,7 @@ def test_a_job_is_made_first_and_starts_once_it_is_written_down(desk: Controlled
     assert desk.live == []
     second = desk.look()
     desk.plane.admit(desk.now)
-    assert RecordControlledJob in [type(action) for action in second.actions]
+    assert RecordStatus in [type(action) for action in second.actions]
     assert desk.live == [name(0)]
 
 
@@ -205,7 +205,7 @@ def test_a_stray_is_deleted_after_its_number_is_written_down() -> None:
     assert status is not None
     assert status.last_run_id == 7
     kinds = [type(action).__name__ for action in decision.actions]
-    assert kinds.index("RecordControlledJob") < kinds.index("DeleteResource")
+    assert kinds.index("RecordStatus") < kinds.index("DeleteResource")
 
 
 def test_two_unwritten_jobs_of_one_number_come_to_one() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.actions import CreateJob, RecordControlledJob, ReviseJob
+from interlock.resources.actions import CreateJob, RecordStatus, ReviseJob
 from interlock.resources.calendar import Calendar, CalendarDay, CalendarSpec
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job import JobSpec, Trouble
-from interlock.resources.metadata import Metadata
+from interlock.resources.job import Job, JobSpec
+from interlock.resources.metadata import Metadata, Reference, Trouble
 from interlock.resources.process import ProcessSpec
 from interlock.resources.schedule import JobTemplate
 from interlock.schedules.controlled.decide import decide_controlled
@@ -36,8 +36,9 @@ BAD = JobTemplate(spec=JobSpec(process=ProcessSpec(command=())))
 GOOD = JobTemplate(spec=JobSpec(process=ProcessSpec(command=("serve",))))
 
 
-def in_trouble(controlled: ControlledJob, message: str) -> ControlledJob:
-    trouble = Trouble(room="schedules", message=message, since=NOON)
+def in_trouble(controlled: ControlledJob, message: str, about: Job | None = None) -> ControlledJob:
+    job = Reference(kind="Job", name=about.metadata.name, namespace="default") if about else None
+    trouble = Trouble(room="schedules", message=message, since=NOON, about=job)
     return replace(controlled, status=replace(controlled.status, trouble=trouble))
 
 
@@ -90,7 +91,7 @@ def test_a_job_that_the_store_refuses_is_told_before_it_is_tried_again() -> None
 
     first = decide_controlled(a_view(controlled), NOON)
 
-    assert [type(action) for action in first.actions] == [RecordControlledJob, CreateJob]
+    assert [type(action) for action in first.actions] == [RecordStatus, CreateJob]
     status = status_in(first)
     assert status is not None
     assert conditions_of(status)["FailedToCreateJob"].message == message
@@ -112,8 +113,8 @@ def test_once_the_store_takes_it_the_failure_is_over() -> None:
 
 def test_defect_19_a_job_that_cannot_be_stopped_is_not_in_the_way_of_the_others() -> None:
     stuck, other = (a_run(a_controlled(), f"{SUN} 09:00", number) for number in (0, 1))
-    message = f"ForbiddenError: jobs {stuck.metadata.name!r} is forbidden"
-    controlled = in_trouble(a_controlled(), message)
+    message = "ForbiddenError: an admission webhook says no"
+    controlled = in_trouble(a_controlled(), message, stuck)
 
     decision = decide_controlled(a_view(controlled, stuck, other), NOON)
 
@@ -124,17 +125,26 @@ def test_defect_19_a_job_that_cannot_be_stopped_is_not_in_the_way_of_the_others(
     assert kinds[-1] is ReviseJob
 
 
+def test_a_job_that_a_message_only_quotes_is_not_to_blame() -> None:
+    first, second = (a_run(a_controlled(), f"{SUN} 09:00", number) for number in (0, 1))
+    controlled = in_trouble(a_controlled(), f"ForbiddenError: {first.metadata.name}", second)
+
+    decision = decide_controlled(a_view(controlled, first, second), NOON)
+
+    assert told_to_stop(decision) == [first.metadata.name, second.metadata.name]
+
+
 def test_defect_16_a_stop_that_failed_is_told_in_the_status() -> None:
     stuck = a_run(a_controlled(), f"{SUN} 09:00", 0)
-    message = f"ForbiddenError: jobs {stuck.metadata.name!r} is forbidden"
-    controlled = in_trouble(a_controlled(), message)
+    message = "ForbiddenError: an admission webhook says no"
+    controlled = in_trouble(a_controlled(), message, stuck)
 
     decision = decide_controlled(a_view(controlled, stuck), moment(f"{MON} 07:00"))
 
     status = status_in(decision)
     assert status is not None
     assert conditions_of(status)["FailedToDeleteJob"].message == message
-    assert [type(action) for action in decision.actions] == [RecordControlledJob, ReviseJob]
+    assert [type(action) for action in decision.actions] == [RecordStatus, ReviseJob]
 
 
 @pytest.mark.parametrize(

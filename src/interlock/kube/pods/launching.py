@@ -24,7 +24,7 @@ from interlock.resources.errors import (
     InvalidError,
     NotFoundError,
 )
-from interlock.resources.job import Order
+from interlock.resources.metadata import Order
 from interlock.resources.tasks import TaskOrder
 
 #: How often something is tried against others who change the same object.

@@ -27,7 +27,7 @@ from interlock.resources.errors import (
     NotFoundError,
     UnavailableError,
 )
-from interlock.resources.job import Order
+from interlock.resources.metadata import Order
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, task_name
 
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)

@@ -24,7 +24,7 @@ from interlock.resources.actions import (
     CreateJob,
     Decision,
     DeleteResource,
-    RecordJobConfig,
+    RecordStatus,
     ReviseJob,
 )
 from interlock.resources.job import Job
@@ -179,13 +179,13 @@ def _record(
     actions: list[Action] = []
     is_told = True
     if _news(status) != _news(config.status):
-        actions.append(RecordJobConfig(config, replace(status, counted_at=now)))
+        actions.append(RecordStatus(config, replace(status, counted_at=now)))
     elif status != config.status:
         counted_at = config.status.counted_at
         again = counted_at + COUNTED_EVERY if counted_at is not None else now
         is_told = again <= now or again > now + COUNTED_EVERY
         if is_told:
-            actions.append(RecordJobConfig(config, replace(status, counted_at=now)))
+            actions.append(RecordStatus(config, replace(status, counted_at=now)))
         else:
             wake_at = min(again, wake_at or again)
     actions.extend(CreateJob(each.job) for each in missing)
@@ -195,7 +195,9 @@ def _record(
     if is_told:
         # What was not counted yet stays until it is.
         actions.extend(map(DeleteResource, _old(view, status.books)))
-    return Decision(tuple(actions), wake_at, _reason(opened, known, gone) if actions else "")
+    reason = _reason(opened, known, gone) if actions else ""
+    is_notable = bool(reason) or any(type(action) is not RecordStatus for action in actions)
+    return Decision(tuple(actions), wake_at, reason, is_notable=is_notable)
 
 
 def _status(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -14,12 +13,13 @@ from interlock.resources.actions import (
     CreateJob,
     Decision,
     DropOverrides,
-    RecordControlledJob,
+    RecordStatus,
     ReviseJob,
 )
 from interlock.resources.checks import problems_of
 from interlock.resources.controlled_job import ControlledJobStatus
 from interlock.resources.job import Job
+from interlock.resources.metadata import Trouble
 from interlock.schedules.controlled.choosing import (
     Choice,
     Need,
@@ -113,12 +113,14 @@ def decide_controlled(view: ControlledView, now: datetime) -> Decision:
         # There may be more of them, and nobody is woken for what goes.
         wake_at = now
     news = news_of(view.controlled.status, status) if making.job is None else ""
-    return Decision(tuple(actions), wake_at, (_reason(told, making) or news) if actions else "")
+    reason = (_reason(told, making) or news) if actions else ""
+    is_notable = bool(reason) or any(type(action) is not RecordStatus for action in actions)
+    return Decision(tuple(actions), wake_at, reason, is_notable=is_notable)
 
 
 def _record(situation: Situation, status: ControlledJobStatus) -> list[Action]:
     controlled = situation.controlled
-    return [RecordControlledJob(controlled, status)] if status != controlled.status else []
+    return [RecordStatus(controlled, status)] if status != controlled.status else []
 
 
 def _make(situation: Situation, choice: Choice, verdict: Verdict | None) -> _Making:
@@ -159,9 +161,10 @@ def _failures(
     situation: Situation, orders: Iterable[ReviseJob], moves: Iterable[ReviseJob], making: _Making
 ) -> Failures:
     """What could not be done: what the loop wrote down about the last look, and what is plain."""
-    trouble = _trouble(situation)
-    stopping = any(_is_blamed(order, trouble) for order in orders)
-    revising = any(_is_blamed(order, trouble) for order in moves)
+    held = _trouble(situation)
+    trouble = held.message if held is not None else ""
+    stopping = any(_is_blamed(order, held) for order in orders)
+    revising = any(_is_blamed(order, held) for order in moves)
     creating = making.problem if not situation.view.calendar_problem else ""
     if trouble and not stopping and not revising and making.job is not None:
         creating = trouble
@@ -172,16 +175,15 @@ def _failures(
     )
 
 
-def _trouble(situation: Situation) -> str:
+def _trouble(situation: Situation) -> Trouble | None:
     """What went wrong when the last decision of this room was carried out."""
     trouble = situation.controlled.status.trouble
-    return trouble.message if trouble is not None and trouble.room == "schedules" else ""
+    return trouble if trouble is not None and trouble.room == "schedules" else None
 
 
-def _is_blamed(order: ReviseJob, trouble: str) -> bool:
+def _is_blamed(order: ReviseJob, trouble: Trouble | None) -> bool:
     """Whether it was the change of this Job that went wrong."""
-    name = re.escape(order.job.metadata.name)
-    return bool(trouble) and re.search(rf"(?<![\w-]){name}(?![\w-])", trouble) is not None
+    return trouble is not None and trouble.about is not None and trouble.about.key == order.job.key
 
 
 def _apart(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
-from interlock.resources.actions import CreateJob, Decision, RecordControlledJob
+from interlock.resources.actions import CreateJob, Decision, RecordStatus
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import (
     ControlledJob,
@@ -99,7 +99,8 @@ class ControlledSide:
         if not decision.actions:
             self._gone.pop(key, None)
         for action in decision.actions:
-            if isinstance(action, RecordControlledJob):
+            if isinstance(action, RecordStatus):
+                assert isinstance(action.status, ControlledJobStatus)
                 self._told[key] = action.status
         return decision
 

@@ -13,7 +13,7 @@ from msgspec import ValidationError
 
 from interlock.kube.wire import WIRES
 from interlock.modes.cli.kinds import Kind
-from interlock.resources.columns import columns_of
+from interlock.resources.kinds import columns_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
