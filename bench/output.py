@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder
+from interlock.resources.work import ProcessWork
 from interlock.runtimes.keeper.log_cut import KEPT_BYTES, SLACK_BYTES
 from interlock.runtimes.keeper.output import log_of
 from interlock.runtimes.processes import ProcessRuntime
@@ -56,7 +57,7 @@ class Runs:
             name=f"bench-{self._next}-1",
             namespace="default",
             job="bench",
-            command=command,
+            work=ProcessWork(command=command),
         )
         over = asyncio.Event()
         unsubscribe = self._runtime.subscribe(

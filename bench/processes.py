@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
+from interlock.resources.work import ProcessWork
 from interlock.runtimes.processes import ProcessRuntime
 from interlock.testing.keepers import end_everything
 
@@ -78,7 +79,7 @@ class Load:
             name=f"bench-{index}-1",
             namespace="default",
             job="bench",
-            command=(_PROGRAM,),
+            work=ProcessWork(command=(_PROGRAM,)),
         )
 
     def _hear(self, reports: Sequence[TaskReport]) -> None:

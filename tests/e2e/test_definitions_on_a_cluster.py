@@ -22,6 +22,7 @@ from interlock.resources.kinds import decode
 from interlock.resources.lock import lock_name
 from interlock.resources.pod_fields import BATCH_JOB_FIELDS, CONTAINER_FIELDS, POD_FIELDS
 from interlock.resources.validation import read_resource
+from interlock.resources.work import BatchWork, PodWork
 from interlock.testing.kube.access import Access, Answer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -452,15 +453,16 @@ class TestKubernetes:
         job, _ = read_resource(body, "Job")
         assert isinstance(job, Job)
         order = order_of(job, 0, 0)
-        template = order.pod or order.batch_job
-        assert template is not None
-        place = "/api/v1" if order.pod else "/apis/batch/v1"
+        work = order.work
+        assert isinstance(work, PodWork | BatchWork)
+        template, is_pod = work.template, isinstance(work, PodWork)
+        place = "/api/v1" if is_pod else "/apis/batch/v1"
         named = {"name": order.name, **json.loads(encode(template.metadata))}
-        spec = template.spec | ({"restartPolicy": "Never"} if order.pod else {})
+        spec = template.spec | ({"restartPolicy": "Never"} if is_pod else {})
 
         answer = cluster.ask(
             "POST",
-            f"{place}/namespaces/{namespace}/{'pods' if order.pod else 'jobs'}?{DRY_RUN}",
+            f"{place}/namespaces/{namespace}/{'pods' if is_pod else 'jobs'}?{DRY_RUN}",
             {"metadata": named, "spec": spec},
         )
 

@@ -321,7 +321,7 @@ def test_what_is_taken_can_be_ordered(data: Any) -> None:
     job = read(data)
     if isinstance(job, Job) and (job.spec.pod or job.spec.batch_job):
         order = order_of(job, 0, 0)
-        assert msgspec.json.decode(encode(order.pod or order.batch_job))
+        assert msgspec.json.decode(encode(order.work))
 
 
 @STEADY

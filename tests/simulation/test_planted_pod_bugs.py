@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 import interlock.kube.pods.manifest as manifest
 import interlock.kube.pods.reporting as reporting
-import interlock.kube.pods.runtime as runtime
 import interlock.kube.pods.silence as silence
+import interlock.kube.pods.sorts as sorts
 from interlock.control.runtime import OrderDeniedError
 from interlock.execution.reconciler import ExecutionReconciler
 from interlock.execution.view import ExecutionView
@@ -268,7 +268,7 @@ def never_let_go(patch: Patch) -> None:
     async def keep(*_: Any) -> None:
         return
 
-    patch.setattr(runtime, "let_go", keep)
+    patch.setattr(sorts, "let_go", keep)
 
 
 def nodes_that_are_gone_are_waited_for(patch: Patch) -> None:

@@ -50,7 +50,7 @@ def describe_action(action: Action) -> str:
             return f"drop overrides of {controlled.key} that are over"
         case LaunchTask(_, order):
             return f"launch {order.name}"
-        case StopTask(job, task, grace_s):
+        case StopTask(job, task, grace_s, _):
             return f"stop {_name(job, task)} within {grace_s:g} s"
         case ForgetTask(job, task):
             return f"forget {_name(job, task)}"

@@ -204,6 +204,8 @@ class Applier:
             self._gate.check()
             try:
                 await call(things)
+            except RuntimeUnavailableError:
+                raise
             except UnavailableError as error:
                 raise RuntimeUnavailableError(str(error)) from error
 
@@ -237,7 +239,7 @@ def _are_one(first: Action, other: Action) -> bool:
 def _stop(action: StopTask) -> TaskStop:
     key = action.job.key if action.job is not None else None
     place = (key.namespace, key.name) if key is not None else ("", "")
-    return TaskStop(action.task, action.grace_s, *place)
+    return TaskStop(action.task, action.grace_s, *place, action.runtime)
 
 
 def _newest(resource: R, applied: Applied) -> R:

@@ -198,9 +198,10 @@ class Loop:
         self._queue.hasten(_STORE)
 
     def runtime_is_back(self) -> None:
-        """All that the runtime knows was read: look at everything that may have waited for it."""
-        self._down.pop(_RUNTIME, None)
-        self._queue.hasten(_RUNTIME)
+        """All that runtimes know was read: look at everything that may have waited for them."""
+        for cause in [each for each in self._down if each != _STORE]:
+            del self._down[cause]
+            self._queue.hasten(cause)
         for hearer in self._hearers.values():
             self._wake_rooms([Change(None, one) for one in hearer.waiting()])
 
@@ -334,9 +335,11 @@ class Loop:
     def _reached(self, applied: Applied) -> None:
         if applied.writes and _STORE in self._down:
             self.store_is_back()
-        if (applied.launched or applied.stopped) and _RUNTIME in self._down:
-            self._down.pop(_RUNTIME)
-            self._queue.hasten(_RUNTIME)
+        if self._down and (applied.launched or applied.stopped):
+            reached = {_RUNTIME + order.runtime for order in applied.launched} or {_RUNTIME}
+            for cause in reached & self._down.keys():
+                del self._down[cause]
+                self._queue.hasten(cause)
 
     def _record(
         self, item: Item, decision: Decision, seen: Resource | None, failure: Exception | None
@@ -442,9 +445,9 @@ class Loop:
             return ""
         cause = _STORE
         if isinstance(error, RuntimeUnavailableError):
-            cause = _RUNTIME
+            cause = _RUNTIME + error.runtime
             if self._reports is not None:
-                self._reports.suspect()
+                self._reports.suspect(error.runtime)
         self._down[cause] = None
         return cause
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from interlock.control.backoff import Backoff
 from interlock.control.clock import Clock, pause
-from interlock.control.runtime import Runtime
+from interlock.control.runtime import PartOfReportsError, Runtime
 from interlock.resources.errors import InterlockError
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
 
@@ -48,12 +48,23 @@ class Reports:
         self._counts = dict.fromkeys(ReportState, 0)
         #: Attempts told of while everything is being read: what was read of them may be older.
         self._touched: dict[TaskId, None] | None = None
+        #: Runtimes that could not be reached while everything is being read.
+        self._suspected: set[str] = set()
         self._must_read = asyncio.Event()
         self._must_read.set()
-        #: Whether everything the runtime knows was read.
-        self.complete = False
+        #: The runtimes that have not told all they know; None when nobody was asked yet.
+        self._unheard: frozenset[str] | None = None
         #: Set once everything was read for the first time.
         self.synced = asyncio.Event()
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that the runtimes know was read."""
+        return self._unheard is not None and not self._unheard
+
+    def has_heard(self, runtime: str) -> bool:
+        """Whether everything that one runtime knows was read: others may be out of reach."""
+        return self._unheard is not None and runtime not in self._unheard
 
     def of(self, job_uid: str) -> Mapping[tuple[int, int], TaskReport]:
         """The reports of a Job's attempts, by task index and attempt number."""
@@ -77,9 +88,11 @@ class Reports:
             self._touch(task)
             self._remove(task)
 
-    def suspect(self) -> None:
-        """The runtime could not be reached: read everything again before trusting what is here."""
-        self.complete = False
+    def suspect(self, runtime: str = "") -> None:
+        """A runtime could not be reached: read everything again before trusting what it told."""
+        if self._unheard is not None:
+            self._unheard |= {runtime}
+        self._suspected.add(runtime)
         self._must_read.set()
 
     async def run(self) -> None:
@@ -98,36 +111,57 @@ class Reports:
             unsubscribe()
 
     async def _read(self) -> None:
+        """Read everything, or as much of it as can be.
+
+        Raises:
+            PartOfReportsError: Some runtimes could not be asked; the others are heard.
+            InterlockError: Nothing was read.
+        """
         self._must_read.clear()
         self._touched = {}
+        self._suspected = set()
+        missing: PartOfReportsError | None = None
         try:
             reports = await self._runtime.reports()
+        except PartOfReportsError as error:
+            reports, missing = error.reports, error
+            self._must_read.set()
         except BaseException:
             self._touched = None
             self._must_read.set()
             raise
         touched, self._touched = self._touched, None
-        news = self._replace(reports, touched)
-        self._backoff.reset()
-        # Asked to read again meanwhile: what was read may be of before the interruption.
-        self.complete = not self._must_read.is_set()
+        silent = missing.silent if missing is not None else frozenset()
+        news = self._replace(reports, touched, silent)
+        # Suspected meanwhile: what was read may be of before the interruption.
+        before, self._unheard = self._unheard, silent | self._suspected
         if news:
             self.publish(news)
         if self.complete:
+            self._backoff.reset()
             self.synced.set()
+        if self.complete or before is None or before - self._unheard:
             self.on_complete()
+        if missing is not None:
+            raise missing
 
     def _replace(
-        self, reports: Sequence[TaskReport], touched: Mapping[TaskId, None]
+        self,
+        reports: Sequence[TaskReport],
+        touched: Mapping[TaskId, None],
+        silent: frozenset[str],
     ) -> list[TaskReport]:
-        """Hold what was read; returns what is new, and what is no longer known."""
+        """Hold what was read; returns what is new, and what is no longer known.
+
+        What a runtime knows that could not be asked stays as it was.
+        """
         news = [report for report in reports if report.id not in touched and self._note(report)]
         told = {report.id: None for report in reports}
         vanished = [
             report
             for attempts in self._held.values()
             for report in attempts.values()
-            if report.id not in told and report.id not in touched
+            if report.id not in told and report.id not in touched and report.runtime not in silent
         ]
         for report in vanished:
             self._remove(report.id)
@@ -181,5 +215,6 @@ def _accepted(order: TaskOrder) -> TaskReport:
         namespace=order.namespace,
         job=order.job,
         state=ReportState.ACCEPTED,
+        runtime=order.runtime,
         job_version=order.job_version,
     )

@@ -23,10 +23,27 @@ class TaskStop(Struct, frozen=True):
     #: Whose attempt it is: what is told of one that was never launched must name its Job too.
     namespace: str = ""
     job: str = ""
+    #: The runtime that has it; empty for the mode's own.
+    runtime: str = ""
 
 
 class RuntimeUnavailableError(UnavailableError):
-    """It was the runtime, not the store, that could not be reached."""
+    """It was a runtime, not the store, that could not be reached."""
+
+    def __init__(self, message: str, runtime: str = "") -> None:
+        super().__init__(message)
+        #: Which one; empty for the mode's own.
+        self.runtime = runtime
+
+
+class PartOfReportsError(UnavailableError):
+    """Some runtimes of several could not be asked; what the others know is here."""
+
+    def __init__(self, message: str, reports: Sequence[TaskReport], silent: frozenset[str]) -> None:
+        super().__init__(message)
+        self.reports = reports
+        #: Those that could not be asked.
+        self.silent = silent
 
 
 class OrderDeniedError(InterlockError):
@@ -77,7 +94,11 @@ class Runtime(Protocol):
         ...
 
     async def reports(self) -> Sequence[TaskReport]:
-        """Everything that is known of every attempt, as durable facts."""
+        """Everything that is known of every attempt, as durable facts.
+
+        Raises:
+            PartOfReportsError: There are several runtimes, and some could not be asked.
+        """
         ...
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:

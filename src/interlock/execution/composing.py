@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from interlock.execution.folding import Folded
 from interlock.execution.leftovers import clear_away, must_tell, past_reports, repeat_at
-from interlock.execution.orders import order_of
+from interlock.execution.orders import order_again
 from interlock.execution.stopping import Stops, moments
 from interlock.execution.view import ExecutionView
 from interlock.execution.wording import FORGET, ends, starts, states, stops
@@ -80,7 +80,7 @@ def _quiet_until(
 
 def _stop(job: Job, task: TaskStatus) -> StopTask:
     grace = task.stop_grace if task.stop_grace is not None else job.spec.grace_period
-    return StopTask(job, _id(job, task), grace.total_seconds())
+    return StopTask(job, _id(job, task), grace.total_seconds(), task.runtime)
 
 
 def _id(job: Job, task: TaskStatus) -> TaskId:
@@ -109,7 +109,7 @@ def _repeated(
             continue
         elif left > 0 and view.may_launch and (report is None or report.prepared):
             left -= 1
-            yield LaunchTask(job, order_of(job, task.index, task.attempt))
+            yield LaunchTask(job, order_again(job, task))
 
 
 def next_look(

@@ -52,6 +52,7 @@ from interlock.resources.tasks import (
 )
 from interlock.resources.transitions import ended_at, has_ended
 from interlock.resources.variables import UnknownVariableError, task_count
+from interlock.resources.work_types import runs_nothing
 
 _GONE = "clear away what is left of a Job that is gone"
 
@@ -242,7 +243,7 @@ def _launch(
     """Start what may start, in the same write that records everything else."""
     if execution.total == 0:
         total = task_count(job.spec)
-        if total == 0 or job.spec.noop is not None:
+        if total == 0 or runs_nothing(job.spec):
             return _end(view, job, _without_process(execution, total, now), ())
         execution = replace(execution, total=total)
     # What ended since the last write has made room.

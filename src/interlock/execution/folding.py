@@ -17,15 +17,20 @@ from interlock.resources.ends import counts_as_failed, newest
 from interlock.resources.job import Job
 from interlock.resources.tasks import (
     KEPT_ENDED,
+    MAX_PROGRESS_TEXT,
+    MAX_RETURNED_BYTES,
     EndedTask,
     ExecutionStatus,
+    Progress,
     ReportState,
     RetryWait,
+    Returned,
     StopCause,
     TaskReport,
     TaskResult,
     TaskState,
     TaskStatus,
+    progress_of,
 )
 
 _NOT_KNOWN = "the runtime knows nothing of this task, which was seen to run"
@@ -54,15 +59,18 @@ def fold(
     starts: list[datetime] = []
     news = 0
     for task in active:
-        seen = observe(task, reports.get((task.index, task.attempt)), complete, now)
+        report = reports.get((task.index, task.attempt))
+        seen = observe(task, report, complete, now)
         if isinstance(seen, EndedTask):
             over.append(seen)
             continue
         still.append(seen)
         if seen is not task:
             news += 1
-            if seen.state is TaskState.RUNNING and task.state is TaskState.STARTING:
-                starts.append(seen.started_at or now)
+            begins = seen.state is TaskState.RUNNING and task.state is TaskState.STARTING
+            if begins and report is not None and report.started_at is not None:
+                # A start without a moment would be new at every look, and never written.
+                starts.append(seen.started_at or report.started_at)
     if not news and not over:
         return Folded(active)
     calm = not over and len(starts) == news
@@ -88,14 +96,18 @@ def observe(
         return _unknown(task, task.started_at, _NEVER_RAN)
     if state is ReportState.NOT_STARTED:
         return _over(task, report, now)
-    return _waiting(task, report.message)
+    return _waiting(task, report)
 
 
 def _running(task: TaskStatus, report: TaskReport, now: datetime) -> TaskStatus:
     state = TaskState.RUNNING if task.stop_cause is None else TaskState.KILLING
     pid = task.pid if report.pid is None else report.pid
+    # What is being stopped need not be ready, and what says nothing of it is as it was.
+    stops = task.stop_cause is not None or report.stopped
+    ready = task.ready if stops or report.ready is None else report.ready
     is_known = task.state is state and task.started_at is not None
-    if is_known and (task.pid, task.message) == (pid, report.message):
+    is_same = is_known and (task.pid, task.message, task.ready) == (pid, report.message, ready)
+    if is_same and not _is_further(task.progress, report.progress):
         return task
     return replace(
         task,
@@ -103,23 +115,54 @@ def _running(task: TaskStatus, report: TaskReport, now: datetime) -> TaskStatus:
         started_at=task.started_at or report.started_at or now,
         pid=pid,
         message=report.message,
+        reason=None,
+        ready=ready,
+        progress=task.progress if report.progress is None else _bounded(report.progress),
     )
+
+
+def _is_further(known: Progress | None, told: Progress | None) -> bool:
+    """Whether progress alone is worth a write: the first word of it, and every further tenth.
+
+    So that an attempt costs eleven writes at most for it, however often it says how far it is.
+    With any other news of the attempt its newest progress is written too.
+    """
+    if told is None:
+        return False
+    return known is None or min(told.percent, 100) // 10 > known.percent // 10
+
+
+def _bounded(told: Progress) -> Progress:
+    """What a runtime said; none is believed to have kept the bounds."""
+    good = 0 <= told.percent <= 100 and len(told.text) <= MAX_PROGRESS_TEXT
+    return told if good else progress_of(told.percent, told.text)
 
 
 def _unknown(task: TaskStatus, started_at: datetime | None, message: str) -> TaskStatus:
     if task.state is TaskState.UNKNOWN and task.started_at == started_at:
         return task
-    return replace(task, state=TaskState.UNKNOWN, started_at=started_at, message=message)
+    return replace(
+        task,
+        state=TaskState.UNKNOWN,
+        started_at=started_at,
+        message=message,
+        reason=None,
+        ready=None,
+    )
 
 
-def _waiting(task: TaskStatus, message: str) -> TaskStatus:
-    """One that does not run yet. Another reason for that is news, other words for it are not."""
+def _waiting(task: TaskStatus, report: TaskReport) -> TaskStatus:
+    """One that does not run yet. Another reason for that is news, other words for it are not.
+
+    Where a runtime gives no reason, its words are all there is.
+    """
+    message, reason = report.message, report.reason
     if task.state is TaskState.UNKNOWN:
         state = TaskState.STARTING if task.stop_cause is None else TaskState.KILLING
-        return replace(task, state=state, message=message)
-    if message.partition(":")[0] == task.message.partition(":")[0]:
+        return replace(task, state=state, message=message, reason=reason)
+    if task.reason is reason and (reason is not None or task.message == message):
         return task
-    return replace(task, message=message)
+    return replace(task, message=message, reason=reason)
 
 
 def _over(task: TaskStatus, report: TaskReport, now: datetime) -> EndedTask:
@@ -134,7 +177,15 @@ def _over(task: TaskStatus, report: TaskReport, now: datetime) -> EndedTask:
         signal=report.signal,
         stop_cause=task.stop_cause,
         message=report.message or _default_message(report),
+        returned=_kept(report.returned),
     )
+
+
+def _kept(returned: Returned | None) -> Returned | None:
+    if returned is None or len(returned.json) <= MAX_RETURNED_BYTES // 4:
+        return returned
+    length = len(returned.json.encode())
+    return returned if length <= MAX_RETURNED_BYTES else Returned(dropped_bytes=length)
 
 
 def _default_message(report: TaskReport) -> str:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from interlock.resources.job import Job
 from interlock.resources.tasks import ExecutionStatus, RetryWait, TaskState, TaskStatus, task_name
+from interlock.resources.work_types import type_of
 
 #: How many attempts of one Job are under way or waiting for a retry at a time, so that its
 #: status stays readable whatever the number of its tasks.
@@ -72,7 +73,8 @@ def with_attempts(
     job: Job, execution: ExecutionStatus, attempts: tuple[tuple[int, int], ...], now: datetime
 ) -> ExecutionStatus:
     """The status with new attempts in it."""
-    name = job.metadata.name
+    name, type = job.metadata.name, type_of(job.spec)
+    runtime = "" if type is None else type.runtime
     new = tuple(
         TaskStatus(
             name=task_name(name, index, attempt),
@@ -80,6 +82,7 @@ def with_attempts(
             attempt=attempt,
             state=TaskState.STARTING,
             created_at=now,
+            runtime=runtime,
         )
         for index, attempt in attempts
     )

@@ -61,7 +61,7 @@ def clear_away(
         if is_over(report):
             yield ForgetTask(job, report.id)
         elif must_tell(view, report.id, report, now):
-            yield StopTask(job, report.id, grace_s)
+            yield StopTask(job, report.id, grace_s, report.runtime)
 
 
 def must_tell(view: ExecutionView, task: TaskId, report: TaskReport | None, now: datetime) -> bool:

@@ -20,6 +20,7 @@ from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import TaskId, TaskReport, TaskState
 from interlock.resources.transitions import has_ended, is_admitted
+from interlock.resources.work_types import type_of
 
 _UNTIL_LISTED = timedelta(seconds=1)
 #: What a person says of attempts whose fate is unknown.
@@ -46,7 +47,14 @@ class Patience(NamedTuple):
 class KnownReports(Protocol):
     """What `control.reports.Reports` offers to this room."""
 
-    complete: bool
+    @property
+    def complete(self) -> bool:
+        """Whether everything that the runtimes know was read."""
+        ...
+
+    def has_heard(self, runtime: str) -> bool:
+        """Whether everything that one runtime knows was read."""
+        ...
 
     def of(self, job_uid: str) -> Mapping[tuple[int, int], TaskReport]:
         """The newest report of each attempt of a Job."""
@@ -211,7 +219,7 @@ class ExecutionReconciler:
         return ExecutionView(
             job=job,
             reports=self._reports.of(job.metadata.uid) if job is not None else {},
-            reports_complete=self._reports.complete,
+            reports_complete=self._reports.complete or self._has_heard_of(job),
             room=self._room.left_for(rank_of(job)) if job is not None else 0,
             strays=self._strays_of(key, job) if key in self._strays else (),
             told=self._told.get(key, {}),
@@ -220,6 +228,11 @@ class ExecutionReconciler:
             ungranted=ungranted,
             grants_unheard=unheard,
         )
+
+    def _has_heard_of(self, job: Job | None) -> bool:
+        """Whether the runtime of a Job has told all it knows, although others have not."""
+        type = type_of(job.spec) if job is not None else None
+        return type is not None and self._reports.has_heard(type.runtime)
 
     def _missing_grants(self, job: Job | None) -> tuple[tuple[str, ...], bool]:
         """The locks whose records are proven not to name the Job, and whether any may yet do so."""

@@ -84,7 +84,8 @@ def find_strangers(reports: Sequence[TaskReport], jobs: Cache[Job]) -> Findings:
         for task in job.status.execution.active:
             missing = TaskId(job.metadata.uid, task.index, task.attempt)
             if task.started_at is not None and missing not in known:
-                stops.append(TaskStop(missing, 0.0, job.metadata.namespace, job.metadata.name))
+                place = (job.metadata.namespace, job.metadata.name)
+                stops.append(TaskStop(missing, 0.0, *place, task.runtime))
     return Findings(tuple(strangers), tuple(stops))
 
 
@@ -102,4 +103,4 @@ def _is_accounted_for(report: TaskReport, job: Job | None) -> bool:
 
 def _stop(report: TaskReport, job: Job | None) -> TaskStop:
     grace_s = STRAY_GRACE_S if job is None else job.spec.grace_period.total_seconds()
-    return TaskStop(report.id, grace_s, report.namespace, report.job)
+    return TaskStop(report.id, grace_s, report.namespace, report.job, report.runtime)

@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from interlock.resources.free_form import is_deeper
 from interlock.resources.kinds import Kind
+from interlock.resources.work_types import types_of
 
 #: Far beyond what a Job may have, far below what we can carry.
 MAX_DEPTH = 200
@@ -32,8 +33,9 @@ def bounded(kind: Kind) -> Callable[[_T], _T]:
     def let_through(spec: _T) -> _T:
         work = kind.work_in(spec)
         assert work is not None
-        for template in (work.pod, work.batch_job):
-            if template is not None and is_deeper(template.spec, MAX_DEPTH):
+        for type in types_of(work):
+            others = type.free_form(type.given(work)) if type.free_form is not None else {}
+            if is_deeper(others, MAX_DEPTH):
                 raise msgspec.ValidationError(_TOO_DEEP)
         return spec
 

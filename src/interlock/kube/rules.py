@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from interlock.kube.pod_rules import BATCH_JOB_SPEC, METADATA, POD_SPEC
 from interlock.resources.job import ARG_NAME, MAX_TASKS
-from interlock.resources.job_checks import MAX_OBJECT_BYTES
 from interlock.resources.naming import LABEL, LABEL_RULE, MAX_JOB_NAME, MAX_LABEL
 from interlock.resources.rules import (
     After,
@@ -35,6 +34,7 @@ from interlock.resources.rules import (
 )
 from interlock.resources.shapes import default_of, fields_of
 from interlock.resources.variables import PREFIXES
+from interlock.resources.word_checks import MAX_OBJECT_BYTES
 
 Schema = dict[str, Any]
 

@@ -38,6 +38,7 @@ from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.service import Reporting
 from interlock.resources.errors import FencedError
 from interlock.resources.modes import Mode
+from interlock.runtimes.router import Router
 
 #: A write to an API server costs as much as the start of a process elsewhere.
 _PATIENCE = Patience(timedelta(milliseconds=200), timedelta(seconds=10))
@@ -173,7 +174,7 @@ class ClusterPlane:
         if self._runtime is not None:
             self._runtime.abandon()
         self._runtime = self._sight.lead(partial(self._check, term), records=self._records)
-        return self._runtime
+        return Router({"pods": self._runtime}, own="pods", check=self.plane.gate.check)
 
     def _check(self, term: int) -> None:
         gate = self.plane.gate

@@ -31,6 +31,7 @@ from interlock.resources.tasks import TaskId
 from interlock.runtimes.health import PATIENCE_S, Health
 from interlock.runtimes.logs import LogReader
 from interlock.runtimes.processes import ProcessRuntime
+from interlock.runtimes.router import Router
 from interlock.store.sqlite import SqliteStore
 
 _PIECE = 1 << 20
@@ -265,7 +266,7 @@ class Machine:
         if self._runtime is not None:
             self._runtime.abandon()
         self._runtime = await ProcessRuntime.connect(self._data, term=term, health=self._health)
-        return self._runtime
+        return Router({"processes": self._runtime}, own="processes", check=self.plane.gate.check)
 
     async def _backup(self) -> AsyncIterator[bytes]:
         """A copy of the store, part by part. It is made whole first: a client may be slow."""

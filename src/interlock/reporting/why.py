@@ -376,6 +376,10 @@ def _task_words(job: Job, task: TaskStatus, now: datetime, *, stop_is_denied: bo
         return f"{said}: {task.message}"
     if task.pid is not None:
         said = f"{said} (pid {task.pid})"
+    if task.state is TaskState.RUNNING and task.ready is False:
+        said = f"{said}, not ready"
+    if task.progress is not None:
+        said = f"{said}, {task.progress.percent} % done {task.progress.text}".rstrip()
     if task.stop_cause is not None and task.stop_at is not None:
         ago = since(task.stop_at, now)
         told = f"to be stopped for {ago}" if stop_is_denied else f"told to stop {ago} ago"

@@ -88,6 +88,8 @@ class StopTask(Order):
     job: Job | None
     task: TaskId
     grace_s: float
+    #: The runtime that has it; empty for the mode's own.
+    runtime: str = ""
 
 
 class ForgetTask(Order):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec
-from interlock.resources.job_checks import WORK
 from interlock.resources.metadata import Resource
 from interlock.resources.suggestions import Findings
 from interlock.resources.transitions import has_ended, is_admitted
+from interlock.resources.work_types import work_types
 
 #: Fields that tasks were, or may have been, started with. Of locks only the keys count.
 FROZEN_ONCE_ADMITTED = (
-    *WORK.values(),
+    *(type.path for type in work_types()),
     "parallelism",
     "completion",
     "startAfter",

@@ -11,17 +11,13 @@ from collections.abc import Mapping
 from math import prod
 
 from interlock.resources.job import ARG_NAME, MAX_TASKS, JobSpec, Retries
-from interlock.resources.pod_checks import check_batch_job, check_pod
 from interlock.resources.rule_checks import check_rules
 from interlock.resources.suggestions import Findings, child, did_you_mean, nearest, shortened
-from interlock.resources.variables import PREFIXES, longest_values, names_in, texts_of
-from interlock.resources.word_checks import MAX_ARGUMENT_BYTES
-
-MAX_OBJECT_BYTES = 1 << 20
+from interlock.resources.variables import PREFIXES, longest_values, names_in
+from interlock.resources.word_checks import MAX_ARGUMENT_BYTES, MAX_OBJECT_BYTES
+from interlock.resources.work_types import texts_of, types_of
 
 _ARG_NAME = re.compile(ARG_NAME)
-#: What a Job can run, each with the name it has in JSON.
-WORK = {"process": "process", "pod": "pod", "batch_job": "batchJob", "noop": "noop"}
 
 
 def check_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {}) -> None:
@@ -35,10 +31,8 @@ def check_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {}) -> No
 
 def check_rest_of_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {}) -> None:
     """Check what the rules cannot say."""
-    if spec.pod is not None:
-        check_pod(spec.pod, to)
-    if spec.batch_job is not None:
-        check_batch_job(spec.batch_job, to)
+    for type in types_of(spec):
+        type.check(type.given(spec), to)
     if spec.parallelism is not None and spec.parallelism.matrix is not None:
         _check_combinations(spec.parallelism.matrix, to)
     if spec.retries.retry_exit_codes and spec.retries.fail_exit_codes:
@@ -81,8 +75,7 @@ def _check_variables(spec: JobSpec, values: Mapping[str, int], to: Findings) -> 
         if "${" in text:
             lengths = lengths or {**values, **longest_values(spec)}
             in_all += _check_text(field, at, text, lengths, to)
-    # A pod is an object of the cluster; a process may have far more than the kernel ever takes.
-    most = MAX_OBJECT_BYTES if spec.process is None else 8 * MAX_OBJECT_BYTES
+    most = max((type.most_text for type in types_of(spec)), default=MAX_OBJECT_BYTES)
     if in_all > most:
         message = f"its texts grow beyond {most} bytes in all once their variables have values"
         to.add("spec", message)

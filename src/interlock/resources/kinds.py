@@ -53,7 +53,7 @@ def _goes(resource: Resource, _: Status) -> str:
     return f"tell how {resource.key} goes"
 
 
-class Kind(Struct, frozen=True, kw_only=True):
+class Kind(Struct, frozen=True, kw_only=True, eq=False):
     """Everything about a kind that is not in its type."""
 
     type: type[Resource]

@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from interlock.resources.errors import Problem
 from interlock.resources.job import JobSpec
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource
+from interlock.resources.work_types import Mode, types_of
 
-
-class Mode(StrEnum):
-    """Where an installation runs work."""
-
-    #: On the machine of the server.
-    EMBEDDED = "Embedded"
-    #: In a Kubernetes cluster.
-    CLUSTER = "Cluster"
-
-
-_NO_PROCESSES = "a cluster runs no processes: give spec.pod with the command in a container"
-_NO_CLUSTER = (
-    "needs a Kubernetes cluster: this server runs processes on its own machine;"
-    " give spec.process with the command, or apply the Job to a cluster"
-)
-_REFUSED = {
-    Mode.CLUSTER: (("process", "process", _NO_PROCESSES),),
-    Mode.EMBEDDED: (("pod", "pod", _NO_CLUSTER), ("batch_job", "batchJob", _NO_CLUSTER)),
-}
+__all__ = ["Mode", "problems_for_mode", "problems_in_mode"]
 
 
 def problems_in_mode(resource: Resource, mode: Mode) -> tuple[Problem, ...]:
@@ -46,7 +27,7 @@ def problems_in_mode(resource: Resource, mode: Mode) -> tuple[Problem, ...]:
 def problems_for_mode(spec: JobSpec, mode: Mode) -> tuple[Problem, ...]:
     """What a Job asks for that an installation of this mode cannot run."""
     return tuple(
-        Problem(f"spec.{path}", message)
-        for name, path, message in _REFUSED[mode]
-        if getattr(spec, name) is not None
+        Problem(f"spec.{type.path}", type.elsewhere)
+        for type in types_of(spec)
+        if mode not in type.modes
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from msgspec import json
+
 from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
 from interlock.resources.metadata import Moment, Noun
-from interlock.resources.pods import BatchJobTemplate, PodTemplate
-from interlock.resources.process import EnvFile, ProcessLimits
+from interlock.resources.work import ProcessWork, Work
 
 
 class TaskId(NamedTuple):
@@ -70,6 +71,63 @@ class TaskResult(StrEnum):
     WRITTEN_OFF = "WrittenOff"
 
 
+class PendingReason(StrEnum):
+    """Why an attempt that was accepted does not run yet."""
+
+    #: Others hold its pod back from the scheduler.
+    GATED = "Gated"
+    #: No node has room for it, or may have it.
+    UNSCHEDULABLE = "Unschedulable"
+    #: An image cannot be had.
+    IMAGE = "Image"
+    #: A container cannot be made or started.
+    CONTAINER = "Container"
+    #: Something else, which the message tells.
+    OTHER = "Other"
+
+
+class Progress(Noun):
+    """How far an attempt says it is."""
+
+    #: 0 to 100.
+    percent: int
+    #: A line for people, at most 200 characters.
+    text: str = ""
+
+
+class Returned(Noun):
+    """What an attempt returned, as JSON. What is longer than 4096 bytes is not kept."""
+
+    #: The value itself.
+    json: str = ""
+    #: How long it was when it was too long to be kept; `json` is empty then.
+    dropped_bytes: int = 0
+
+
+MAX_PROGRESS_TEXT = 200
+MAX_RETURNED_BYTES = 4096
+
+
+def progress_of(percent: float, text: str = "") -> Progress:
+    """Progress within its bounds: the percentage from 0 to 100, the text on a line and cut."""
+    line = " ".join(text.split())
+    if len(line) > MAX_PROGRESS_TEXT:
+        line = f"{line[: MAX_PROGRESS_TEXT - 1]}…"
+    return Progress(percent=max(0, min(100, int(percent))), text=line)
+
+
+def returned_of(data: bytes) -> Returned:
+    """What an attempt returned; beyond the bound its length alone.
+
+    Raises:
+        msgspec.DecodeError: It is not JSON.
+    """
+    if len(data) > MAX_RETURNED_BYTES:
+        return Returned(dropped_bytes=len(data))
+    json.decode(data)
+    return Returned(json=data.decode())
+
+
 class TaskStatus(Noun):
     """An attempt that is not known to be over."""
 
@@ -88,6 +146,13 @@ class TaskStatus(Noun):
     #: Its process; when that has ended and children of it live on, one of these.
     pid: int | None = None
     message: str = ""
+    #: Why it does not run yet, if that is told.
+    reason: PendingReason | None = None
+    #: Whether it can do its work; not given when that is not told apart from running.
+    ready: bool | None = None
+    progress: Progress | None = None
+    #: The runtime that has it; empty for the mode's own.
+    runtime: str = ""
 
 
 class EndedTask(Noun):
@@ -105,6 +170,7 @@ class EndedTask(Noun):
     signal: int | None = None
     stop_cause: StopCause | None = None
     message: str = ""
+    returned: Returned | None = None
 
 
 class RetryWait(Noun):
@@ -185,18 +251,11 @@ class TaskOrder(Noun):
     name: str
     namespace: str
     job: str
-    #: The program and all its arguments; empty when `pod` or `batch_job` says what to run.
-    command: tuple[str, ...] = ()
-    pod: PodTemplate | None = None
-    batch_job: BatchJobTemplate | None = None
-    #: The Job's own variables; they win over the files of `env_from`.
+    work: Work
+    #: The runtime that it is for; empty for the mode's own.
+    runtime: str = ""
+    #: What every task is told about itself; it wins over what its owner gave it.
     env: dict[str, str] = {}
-    env_from: tuple[EnvFile, ...] = ()
-    working_dir: str | None = None
-    stdin: str | None = None
-    user: str | None = None
-    group: str | None = None
-    limits: ProcessLimits = ProcessLimits()
     #: What is given between SIGTERM and SIGKILL, whoever stops it.
     grace: Duration | None = None
     #: As in the Job's spec.
@@ -244,6 +303,15 @@ class TaskReport(Noun):
     #: Whether it was accepted and is only prepared: it does not start unless it is launched again.
     prepared: bool = False
     message: str = ""
+    #: Why it does not run yet; for what was accepted alone.
+    reason: PendingReason | None = None
+    #: Whether what runs can do its work; None when that is not told apart from running.
+    ready: bool | None = None
+    #: How far it is, and what it returned when it ended, if it says so.
+    progress: Progress | None = None
+    returned: Returned | None = None
+    #: The runtime that tells this; empty for the mode's own.
+    runtime: str = ""
     #: As in the order: whoever has heard all up to it and finds no such Job knows it is gone.
     job_version: int = 0
 
@@ -251,6 +319,19 @@ class TaskReport(Noun):
     def id(self) -> TaskId:
         """Which attempt this tells of."""
         return TaskId(self.job_uid, self.index, self.attempt)
+
+
+def process_of(order: TaskOrder) -> ProcessWork:
+    """The process that is ordered."""
+    work = order.work
+    assert isinstance(work, ProcessWork), f"{order.name}: {type(work).__name__} is no process"
+    return work
+
+
+def is_ready(task: TaskStatus | TaskReport) -> bool:
+    """Whether an attempt runs and can do its work, as far as anybody tells the two apart."""
+    running = task.state is TaskState.RUNNING or task.state is ReportState.RUNNING
+    return running and task.ready is not False
 
 
 def task_name(job: str, index: int, attempt: int) -> str:

@@ -17,11 +17,11 @@ import msgspec
 from interlock.resources.checks import doubts_about, problems_of
 from interlock.resources.codec import decoder_for, encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
-from interlock.resources.job_checks import MAX_OBJECT_BYTES
 from interlock.resources.kinds import KINDS, ByKind
 from interlock.resources.metadata import Resource
 from interlock.resources.moments import in_utc
 from interlock.resources.suggestions import did_you_mean, shortened, shown
+from interlock.resources.word_checks import MAX_OBJECT_BYTES
 
 #: A body beyond this is refused before it is read. It leaves room for white space.
 MAX_BODY_BYTES = 3 * MAX_OBJECT_BYTES

@@ -8,13 +8,11 @@ ${HOME}, is not ours and stays too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import NamedTuple
 
-from interlock.resources.free_form import Walk
 from interlock.resources.job import Job, JobSpec, Parallelism
-from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.tasks import task_name
 
 #: The first part of every name that is ours. Others are left to whoever reads the text.
@@ -183,40 +181,3 @@ def _parallel_lengths(parallelism: Parallelism | None) -> dict[str, int]:
         longest = max(map(len, choices), default=0)
         lengths[f"task.matrix.{name}"] = lengths[f"task.index_matrix.{name}"] = longest
     return lengths
-
-
-def texts_of(spec: JobSpec) -> Iterator[tuple[str, str | int | None, str]]:
-    """Every text of a Job in which variables stand for values, with its field and place there."""
-    if spec.pod is not None:
-        yield from _texts_in("spec.pod", spec.pod)
-    if spec.batch_job is not None:
-        yield from _texts_in("spec.batchJob", spec.batch_job)
-    process = spec.process
-    if process is None:
-        return
-    for at, word in enumerate(process.command):
-        yield "spec.process.command", at, word
-    for at, word in enumerate(process.args):
-        yield "spec.process.args", at, word
-    for name, value in process.env.items():
-        yield "spec.process.env", name, value
-    for at, source in enumerate(process.env_from):
-        yield "spec.process.envFrom", at, source.file
-    if process.working_dir is not None:
-        yield "spec.process.workingDir", None, process.working_dir
-    if process.stdin is not None:
-        yield "spec.process.stdin", None, process.stdin
-
-
-def _texts_in(
-    path: str, template: PodTemplate | BatchJobTemplate
-) -> Iterator[tuple[str, str | int | None, str]]:
-    """Those of a template that hold a variable; their paths are dear to make."""
-    walk = Walk(f"{path}.spec", template.spec)
-    for text in walk.texts:
-        if "${" in text:
-            yield walk.path, None, text
-    for name, value in template.metadata.labels.items():
-        yield f"{path}.metadata.labels", name, value
-    for name, value in template.metadata.annotations.items():
-        yield f"{path}.metadata.annotations", name, value

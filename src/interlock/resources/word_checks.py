@@ -7,6 +7,8 @@ from typing import Any
 from interlock.resources.free_form import MAX_DEPTH, Walk
 from interlock.resources.suggestions import Findings, type_of
 
+#: No object is longer, whatever a program could be given.
+MAX_OBJECT_BYTES = 1 << 20
 #: The kernel takes no longer argument or variable.
 MAX_ARGUMENT_BYTES = (1 << 17) - 1
 

@@ -23,9 +23,11 @@ import msgspec
 from interlock.control.runtime import Listener, TaskStop
 from interlock.resources.errors import FencedError, UnavailableError
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
+from interlock.resources.work import ProcessWork
 from interlock.runtimes.health import Health
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.connections import short_path
+from interlock.runtimes.keeper.orders import ProcessOrder, process_order
 from interlock.runtimes.keeper.wire import (
     BATCH,
     KEEPER_LOG_NAME,
@@ -123,7 +125,8 @@ class ProcessRuntime:
 
     async def launch(self, orders: Sequence[TaskOrder]) -> None:
         """Have attempts started; their intents are durable when it returns."""
-        await self._ask_all([_launch(part) for part in _order_parts(orders)])
+        given = [_for_keeper(order) for order in orders]
+        await self._ask_all([_launch(part) for part in _order_parts(given)])
 
     async def stop(self, stops: Sequence[TaskStop]) -> None:
         """Have attempts stopped; that is durable when it returns."""
@@ -351,7 +354,7 @@ def _place_of(package: str) -> str:
     return str(Path(file).parent.parent)
 
 
-def _launch(orders: tuple[TaskOrder, ...]) -> Callable[[int], Request]:
+def _launch(orders: tuple[ProcessOrder, ...]) -> Callable[[int], Request]:
     return lambda seq: Launch(seq, orders)
 
 
@@ -363,12 +366,18 @@ def _forget(tasks: tuple[TaskId, ...]) -> Callable[[int], Request]:
     return lambda seq: Forget(seq, tasks)
 
 
+def _for_keeper(order: TaskOrder) -> ProcessOrder:
+    work = order.work
+    assert isinstance(work, ProcessWork), f"{order.name}: a keeper starts processes alone"
+    return process_order(order, work)
+
+
 def _parts(items: Sequence[Some]) -> Iterator[tuple[Some, ...]]:
     for start in range(0, len(items), BATCH):
         yield tuple(items[start : start + BATCH])
 
 
-def _order_parts(orders: Sequence[TaskOrder]) -> Iterator[tuple[TaskOrder, ...]]:
+def _order_parts(orders: Sequence[ProcessOrder]) -> Iterator[tuple[ProcessOrder, ...]]:
     """As `_parts`, with orders that carry much text alone, so that frames stay small."""
     small = [order for order in orders if _text_of(order) <= _BIG_ORDER]
     yield from _parts(small)
@@ -376,6 +385,6 @@ def _order_parts(orders: Sequence[TaskOrder]) -> Iterator[tuple[TaskOrder, ...]]
         yield from ((order,) for order in orders if _text_of(order) > _BIG_ORDER)
 
 
-def _text_of(order: TaskOrder) -> int:
+def _text_of(order: ProcessOrder) -> int:
     given = sum(map(len, order.command)) + sum(map(len, order.env.values()))
     return given + len(order.stdin or "")

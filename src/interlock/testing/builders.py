@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, JobStatus, LockRequest
 from interlock.resources.lock import Holder, Lock, LockSpec, LockStatus, lock_name
 from interlock.resources.metadata import Metadata
 from interlock.resources.process import ProcessSpec
+from interlock.resources.tasks import TaskOrder, process_of
 
 #: A Monday at noon, in winter.
 T0 = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -40,6 +43,11 @@ def a_job(
         spec=JobSpec(**spec),
         status=status or JobStatus(),
     )
+
+
+def with_process(order: TaskOrder, **changes: Any) -> TaskOrder:
+    """The order for a process that differs."""
+    return replace(order, work=replace(process_of(order), **changes))
 
 
 def a_request(key: str = "db", limit: int = 1, **more: Any) -> LockRequest:

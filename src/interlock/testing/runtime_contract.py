@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from interlock.control.runtime import Runtime, TaskStop
 from interlock.resources.errors import FencedError
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
+from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, is_ready
 
 SIGKILL = 9
 SIGTERM = 15
@@ -110,6 +110,11 @@ def is_over(*tasks: TaskId) -> Callable[[Told], bool]:
     )
 
 
+def stop_of(order: TaskOrder, grace_s: float) -> TaskStop:
+    """The stop of what was ordered."""
+    return TaskStop(order.id, grace_s, runtime=order.runtime)
+
+
 class RuntimeContract:
     """Inherit it, implement `play`, and pytest collects the promises."""
 
@@ -182,12 +187,21 @@ class RuntimeContract:
 
         self.play(scene, tmp_path)
 
+    def test_what_runs_is_ready_unless_it_is_said_not_to_be(self, tmp_path: Path) -> None:
+        async def scene(shop: WorkShop) -> None:
+            order = shop.order(RunsOn())
+            await shop.runtime.launch([order])
+            told = await shop.until(lambda told: order.id in told and is_ready(told[order.id]))
+            assert told[order.id].state is ReportState.RUNNING
+
+        self.play(scene, tmp_path)
+
     def test_a_stop_ends_what_runs(self, tmp_path: Path) -> None:
         async def scene(shop: WorkShop) -> None:
             order = shop.order(RunsOn())
             await shop.runtime.launch([order])
             await shop.until_begun(order.id)
-            await shop.runtime.stop([TaskStop(order.id, FOREVER_S)])
+            await shop.runtime.stop([stop_of(order, FOREVER_S)])
             report = (await shop.until(is_over(order.id)))[order.id]
             assert (report.state, self.signal_of(report)) == (ReportState.ENDED, SIGTERM)
             assert report.stopped
@@ -200,7 +214,7 @@ class RuntimeContract:
             order = shop.order(IgnoresSigterm())
             await shop.runtime.launch([order])
             await shop.until_begun(order.id)
-            await shop.runtime.stop([TaskStop(order.id, 0.2)])
+            await shop.runtime.stop([stop_of(order, 0.2)])
             report = (await shop.until(is_over(order.id)))[order.id]
             assert (report.state, self.signal_of(report)) == (ReportState.ENDED, SIGKILL)
             assert shop.alive() == 0
@@ -216,7 +230,7 @@ class RuntimeContract:
             await shop.runtime.launch([order])
             await shop.until_begun(order.id)
             for grace_s in graces:
-                await shop.runtime.stop([TaskStop(order.id, grace_s)])
+                await shop.runtime.stop([stop_of(order, grace_s)])
             report = (await shop.until(is_over(order.id)))[order.id]
             assert self.signal_of(report) == SIGKILL
 
@@ -225,7 +239,7 @@ class RuntimeContract:
     def test_a_stop_before_the_launch_forbids_the_start(self, tmp_path: Path) -> None:
         async def scene(shop: WorkShop) -> None:
             order = shop.order(Exits())
-            await shop.runtime.stop([TaskStop(order.id, 1.0)])
+            await shop.runtime.stop([stop_of(order, 1.0)])
             await shop.runtime.launch([order])
             other = shop.order(Exits(), index=1)
             await shop.runtime.launch([other])
@@ -240,7 +254,7 @@ class RuntimeContract:
             order = shop.order(Exits(5))
             await shop.runtime.launch([order])
             before = (await shop.until(is_over(order.id)))[order.id]
-            await shop.runtime.stop([TaskStop(order.id, 0.0)])
+            await shop.runtime.stop([stop_of(order, 0.0)])
             assert {r.id: r for r in await shop.runtime.reports()}[order.id] == before
 
         self.play(scene, tmp_path)
@@ -279,7 +293,7 @@ class RuntimeContract:
                 ReportState.ACCEPTED,
                 ReportState.RUNNING,
             )
-            await shop.runtime.stop([TaskStop(order.id, FOREVER_S)])
+            await shop.runtime.stop([stop_of(order, FOREVER_S)])
             report = (await shop.until(is_over(order.id)))[order.id]
             assert report.state is ReportState.ENDED
             assert shop.alive() == 0
@@ -313,7 +327,7 @@ class RuntimeContract:
             with pytest.raises(FencedError):
                 await old.launch([stray])
             with pytest.raises(FencedError):
-                await old.stop([TaskStop(running.id, 0.0)])
+                await old.stop([stop_of(running, 0.0)])
             shop.let_go(running.id)
             report = (await shop.until(is_over(running.id)))[running.id]
             assert report.exit_code == 0

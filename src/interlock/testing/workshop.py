@@ -11,6 +11,7 @@ from typing import assert_never
 from interlock.control.runtime import Runtime
 from interlock.resources.errors import UnavailableError
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
+from interlock.resources.work import ProcessWork
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.processes import ProcessRuntime
 from interlock.testing.keepers import end_everything, keeper_pid, living, logger_pid
@@ -74,7 +75,7 @@ class ProcessShop:
             name=task_name(job, index, attempt),
             namespace="default",
             job=job,
-            command=command,
+            work=ProcessWork(command=command),
         )
 
     async def until(self, true: Callable[[Told], bool]) -> Told:

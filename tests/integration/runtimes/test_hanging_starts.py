@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from interlock.control.runtime import TaskStop
 from interlock.resources.process import EnvFile
 from interlock.resources.tasks import ReportState, TaskOrder
 from interlock.runtimes.keeper.recovery import ADOPTED, GONE_UNSEEN
 from interlock.runtimes.keeper.starting import STILL_STARTING
+from interlock.testing.builders import with_process
 from interlock.testing.dead_files import can_mount, dead_file_system
 from interlock.testing.keepers import kill_keeper
 from interlock.testing.runtime_contract import FOREVER_S, Exits, RunsOn, is_over
@@ -69,7 +69,7 @@ def test_a_start_that_hangs_harms_no_other_and_can_be_stopped(
     given = fields[field]
 
     async def scene(shop: ProcessShop) -> None:
-        hangs = replace(shop.order(Exits()), **given)
+        hangs = with_process(shop.order(Exits()), **given)
         await shop.runtime.launch([hangs])
         await others_live(shop, 1)
         seen = await shop.until(lambda all_: STILL_STARTING in all_[hangs.id].message)
@@ -95,7 +95,7 @@ def test_many_starts_that_hang(dead: Path, tmp_path: Path) -> None:
 
     async def scene(shop: ProcessShop) -> None:
         hang = [
-            replace(shop.order(Exits(), index=index), command=(str(dead / "program"),))
+            with_process(shop.order(Exits(), index=index), command=(str(dead / "program"),))
             for index in range(40)
         ]
         await shop.runtime.launch(hang)
@@ -113,7 +113,7 @@ def test_a_keeper_killed_in_the_middle_of_a_start(dead: Path, tmp_path: Path) ->
     """What hangs carries its mark: it is found, not started again, and can be stopped."""
 
     async def scene(shop: ProcessShop) -> None:
-        hangs = replace(shop.order(Exits()), command=(str(dead / "program"),))
+        hangs = with_process(shop.order(Exits()), command=(str(dead / "program"),))
         await shop.runtime.launch([hangs])
         await shop.until(lambda told: STILL_STARTING in told[hangs.id].message)
         await asyncio.to_thread(kill_keeper, shop.data_dir)
@@ -153,7 +153,7 @@ def test_a_file_of_variables_that_is_none_says_so(kind: str, expected: str, tmp_
         file = Path(kind)
 
     async def scene(shop: ProcessShop) -> None:
-        bad: TaskOrder = replace(shop.order(Exits()), env_from=(EnvFile(file=str(file)),))
+        bad: TaskOrder = with_process(shop.order(Exits()), env_from=(EnvFile(file=str(file)),))
         await shop.runtime.launch([bad])
         await others_live(shop, 1)
         report = (await shop.until(is_over(bad.id)))[bad.id]
@@ -168,7 +168,7 @@ def test_a_program_that_is_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "program", 0o777)
 
     async def scene(shop: ProcessShop) -> None:
-        bad = replace(shop.order(Exits()), command=(str(tmp_path / "program"),))
+        bad = with_process(shop.order(Exits()), command=(str(tmp_path / "program"),))
         await shop.runtime.launch([bad])
         await others_live(shop, 1)
         report = (await shop.until(is_over(bad.id)))[bad.id]
@@ -183,7 +183,7 @@ def test_arguments_that_are_too_long_say_so(which: str, tmp_path: Path) -> None:
     words = ("x" * (1 << 18),) if which == "argument" else ("x" * 100_000,) * 40
 
     async def scene(shop: ProcessShop) -> None:
-        bad = replace(shop.order(Exits()), command=("/bin/true", *words))
+        bad = with_process(shop.order(Exits()), command=("/bin/true", *words))
         await shop.runtime.launch([bad])
         await others_live(shop, 1)
         report = (await shop.until(is_over(bad.id)))[bad.id]

@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from interlock.resources.tasks import TaskId
+from interlock.resources.tasks import TaskId, process_of
 from interlock.runtimes.keeper.log_cut import cut
 from interlock.runtimes.keeper.output import SAMPLE, log_of, times_of
 from interlock.runtimes.logs import LogReader
-from interlock.testing.builders import T0
+from interlock.testing.builders import T0, with_process
 from interlock.testing.runtime_contract import ExitsWhenTold, is_over
 from interlock.testing.workshop import ProcessShop
 
@@ -113,9 +112,10 @@ def test_a_long_log_keeps_its_end_and_its_offsets(tmp_path: Path) -> None:
 def test_following_reads_all_until_the_end(tmp_path: Path) -> None:
     async def scene(shop: ProcessShop) -> None:
         order = shop.order(ExitsWhenTold(0))
-        script = order.command[2].replace("exit 0", "echo last; exit 0")
-        command = (*order.command[:2], f"echo first; {script}", *order.command[3:])
-        order = replace(order, command=command)
+        given = process_of(order).command
+        script = given[2].replace("exit 0", "echo last; exit 0")
+        command = (*given[:2], f"echo first; {script}", *given[3:])
+        order = with_process(order, command=command)
         over = asyncio.Event()
         reader = LogReader(shop.data_dir)
         seen = b""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from interlock.private_files import check_directory
 from interlock.resources.durations import parse_duration
@@ -19,6 +18,7 @@ from interlock.resources.process import EnvFile, ProcessLimits
 from interlock.resources.tasks import ReportState, TaskOrder, TaskReport
 from interlock.runtimes.keeper.output import logs_place
 from interlock.runtimes.logs import LogReader
+from interlock.testing.builders import with_process
 from interlock.testing.runtime_contract import Exits, is_over
 from interlock.testing.workshop import ProcessShop
 
@@ -38,7 +38,7 @@ def run(place: Path, **order: Any) -> tuple[TaskReport, str]:
     outcome: list[tuple[TaskReport, str]] = []
 
     async def scene(shop: ProcessShop) -> None:
-        given: TaskOrder = replace(shop.order(Exits()), **order)
+        given: TaskOrder = with_process(shop.order(Exits()), **order)
         await shop.runtime.launch([given])
         told = await shop.until(is_over(given.id))
         pieces = [piece async for piece in LogReader(shop.data_dir).stream(given.id)]
@@ -140,7 +140,7 @@ def test_tasks_get_the_umask_of_their_server(umask: int, tmp_path: Path) -> None
             await shop.lead()
         finally:
             os.umask(before)
-        order = replace(shop.order(Exits()), command=shell("umask"))
+        order = with_process(shop.order(Exits()), command=shell("umask"))
         await shop.runtime.launch([order])
         await shop.until(is_over(order.id))
         pieces = [piece async for piece in LogReader(shop.data_dir).stream(order.id)]

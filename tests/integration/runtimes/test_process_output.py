@@ -18,9 +18,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder
+from interlock.resources.tasks import ReportState, TaskId, TaskOrder, process_of
 from interlock.runtimes.keeper.draining import Drain
 from interlock.runtimes.keeper.log_cut import KEPT_BYTES, SLACK_BYTES
 from interlock.runtimes.keeper.log_file import pipe_path
@@ -29,7 +28,7 @@ from interlock.runtimes.keeper.moments import monotonic
 from interlock.runtimes.keeper.output import GIVE_UP_S, Outputs, log_of
 from interlock.runtimes.keeper.timers import Timers
 from interlock.runtimes.logs import LogReader
-from interlock.testing.builders import T0
+from interlock.testing.builders import T0, with_process
 from interlock.testing.keepers import keeper_pid, kill_and_wait, kill_keeper, living, logger_pid
 from interlock.testing.runtime_contract import Exits, ExitsWhenTold, is_over
 from interlock.testing.workshop import ProcessShop
@@ -46,8 +45,9 @@ def play(scene: Callable[[ProcessShop], Awaitable[None]], place: Path) -> None:
 def printing(shop: ProcessShop, script: str) -> TaskOrder:
     """An order for a task that says that it runs, and prints once it is told to."""
     order = shop.order(ExitsWhenTold(0))
-    script = order.command[2].replace("exit 0", script)
-    return replace(order, command=(*order.command[:2], script, *order.command[3:]))
+    given = process_of(order).command
+    script = given[2].replace("exit 0", script)
+    return with_process(order, command=(*given[:2], script, *given[3:]))
 
 
 def taken(log: Path) -> int:
@@ -86,7 +86,7 @@ class TestBound:
         async def scene(shop: ProcessShop) -> None:
             order = printing(shop, f'head -c {LONG} /dev/zero; : > "$1.done"; exec sleep 100000')
             log = await begun(shop, order)
-            done = Path(order.command[-1] + ".done")
+            done = Path(process_of(order).command[-1] + ".done")
             os.kill(keeper(shop), signal.SIGSTOP)
             os.kill(logger(shop), signal.SIGSTOP)
             shop.let_go(order.id)
@@ -130,12 +130,12 @@ class TestBound:
 
     def test_one_that_prints_without_end_keeps_nobody_else_waiting(self, tmp_path: Path) -> None:
         async def scene(shop: ProcessShop) -> None:
-            loud = replace(shop.order(Exits(), index=1), command=("yes",))
+            loud = with_process(shop.order(Exits(), index=1), command=("yes",))
             await shop.runtime.launch([loud])
             log = log_of(shop.data_dir, loud.id)
             await shop.until_so(lambda: log.exists() and log.stat().st_size > LONG)
             for index in range(2, 10):
-                order = replace(shop.order(Exits(), index=index), command=("echo", str(index)))
+                order = with_process(shop.order(Exits(), index=index), command=("echo", str(index)))
                 await shop.runtime.launch([order])
                 await shop.until(is_over(order.id))
                 assert await read(shop, order.id) == b"%d\n" % index
@@ -151,7 +151,7 @@ class TestCompleteness:
     COUNT = 'n=0; while [ ! -e "$1.end" ]; do n=$((n+1)); echo $n; done; echo last'
 
     async def check(self, shop: ProcessShop, order: TaskOrder, state: ReportState) -> None:
-        Path(order.command[-1] + ".end").touch()
+        Path(process_of(order).command[-1] + ".end").touch()
         told = await shop.until(is_over(order.id))
         assert told[order.id].state is state
         *lines, last = (await read(shop, order.id)).split()
@@ -291,7 +291,7 @@ class TestCompleteness:
     def test_the_last_words_of_many(self, tmp_path: Path) -> None:
         async def scene(shop: ProcessShop) -> None:
             orders = [
-                replace(shop.order(Exits(), index=index), command=("echo", f"last of {index}"))
+                with_process(shop.order(Exits(), index=index), command=("echo", f"last of {index}"))
                 for index in range(200)
             ]
             await shop.runtime.launch(orders)
@@ -321,8 +321,9 @@ class TestCompleteness:
         async def scene(shop: ProcessShop) -> None:
             order = printing(shop, f"head -c {LONG} /dev/zero; echo; echo last")
             log = log_of(shop.data_dir, order.id)
-            script = f'exec >>"{log}" 2>&1; {order.command[2]}'
-            order = replace(order, command=(*order.command[:2], script, *order.command[3:]))
+            given = process_of(order).command
+            script = f'exec >>"{log}" 2>&1; {given[2]}'
+            order = with_process(order, command=(*given[:2], script, *given[3:]))
             await begun(shop, order)
             shop.runtime.abandon()
             await asyncio.to_thread(kill_keeper, shop.data_dir)

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from interlock.control.runtime import TaskStop
 from interlock.resources.tasks import ReportState, TaskOrder
@@ -18,6 +17,7 @@ from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.cgroups import can_make_cgroups, own_cgroup
 from interlock.runtimes.keeper.recovery import ADOPTED
 from interlock.runtimes.keeper.wire import KEEPER_LOG_NAME
+from interlock.testing.builders import with_process
 from interlock.testing.keepers import base_of, kill_and_wait, kill_keeper
 from interlock.testing.runtime_contract import FOREVER_S, Exits, LeavesChild, RunsOn, is_over
 from interlock.testing.workshop import ProcessShop
@@ -63,7 +63,7 @@ class Shed:
         self._trace = shop.data_dir / "shed"
         mount = own_cgroup().removesuffix(_own_path())
         command = (sys.executable, "-c", _SHEDS, str(self._trace), mount, *words)
-        self.order: TaskOrder = replace(shop.order(Exits()), command=command)
+        self.order: TaskOrder = with_process(shop.order(Exits()), command=command)
 
     async def launch(self) -> None:
         """Start it, and wait until its child is on its own."""
@@ -296,7 +296,7 @@ exit 3
 
     async def scene(shop: ProcessShop) -> None:
         trace = shop.data_dir / "children"
-        order = replace(shop.order(Exits()), command=("sh", "-c", script, str(trace)))
+        order = with_process(shop.order(Exits()), command=("sh", "-c", script, str(trace)))
         await shop.runtime.launch([order])
         told = await shop.until(lambda told: "still run" in told[order.id].message)
         children = {int(pid) for pid in trace.read_text().split()}

@@ -39,6 +39,7 @@ from interlock.resources.tasks import (
     TaskId,
     TaskOrder,
 )
+from interlock.resources.work import ProcessWork
 from interlock.testing.builders import T0, a_holder, a_job, a_lock
 
 JOB, LOCK = a_job("x"), a_lock("db")
@@ -58,7 +59,7 @@ def launch(index: int) -> LaunchTask:
         name=f"x-{index}-0",
         namespace="default",
         job="x",
-        command=("true",),
+        work=ProcessWork(command=("true",)),
     )
     return LaunchTask(JOB, order)
 

@@ -39,6 +39,7 @@ from interlock.resources.job import JOB_FINALIZER, Job, JobPhase
 from interlock.resources.lock import Lock, LockStatus
 from interlock.resources.metadata import Metadata, OwnerReference, Resource
 from interlock.resources.tasks import ExecutionStatus, JobResult, TaskId, TaskOrder
+from interlock.resources.work import ProcessWork
 from interlock.testing.builders import T0, a_holder, a_job, a_lock
 
 ADMITTED = AdmissionStatus(phase=AdmissionPhase.ADMITTED, admitted_at=T0)
@@ -54,7 +55,7 @@ def order(index: int, job: str = "job") -> TaskOrder:
         name=f"{job}-{index}-0",
         namespace="default",
         job=job,
-        command=("true",),
+        work=ProcessWork(command=("true",)),
     )
 
 

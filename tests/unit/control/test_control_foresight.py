@@ -25,6 +25,7 @@ from interlock.resources.job import JOB_FINALIZER, Job, JobPhase, JobStatus
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ExecutionStatus, TaskOrder, TaskState, TaskStatus
 from interlock.resources.transitions import is_admitted
+from interlock.resources.work import ProcessWork
 from interlock.testing.builders import T0, a_job
 
 TASK = TaskStatus(name="job-0", index=0, attempt=0, state=TaskState.STARTING, created_at=T0)
@@ -40,7 +41,7 @@ def start(job: Job) -> Decision:
         name="job-0",
         namespace=job.metadata.namespace,
         job=job.metadata.name,
-        command=("true",),
+        work=ProcessWork(command=("true",)),
     )
     return Decision((RecordExecution(job, STARTED), LaunchTask(job, order)), reason="starts")
 

@@ -12,6 +12,7 @@ from interlock.resources.errors import FencedError, UnavailableError
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder
+from interlock.resources.work import ProcessWork
 
 
 def an_order(job: Job) -> TaskOrder:
@@ -22,7 +23,7 @@ def an_order(job: Job) -> TaskOrder:
         name=f"{job.metadata.name}-0-0",
         namespace="default",
         job=job.metadata.name,
-        command=("true",),
+        work=ProcessWork(command=("true",)),
     )
 
 

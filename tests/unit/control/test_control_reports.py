@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from control_world import World
+from control_world import NotedRuntime, World
 
+from interlock.control.reports import Reports
+from interlock.control.runtime import PartOfReportsError
 from interlock.resources.errors import UnavailableError
 from interlock.resources.tasks import ReportState, TaskOrder, TaskReport
+from interlock.resources.work import ProcessWork
 from interlock.testing.builders import T0
+
+OTHER = "others"
 
 
 def a_report(state: ReportState = ReportState.RUNNING, index: int = 0, **more: Any) -> TaskReport:
@@ -32,7 +38,7 @@ def an_order(index: int = 0) -> TaskOrder:
         name=f"job-{index}-0",
         namespace="default",
         job="job",
-        command=("true",),
+        work=ProcessWork(command=("true",)),
     )
 
 
@@ -112,7 +118,7 @@ def test_what_is_told_while_reading_is_newer_than_what_is_read() -> None:
     reports.forgotten([a_report(index=1).id])
     reports.launched([an_order(3)])
     touched, reports._touched = reports._touched, None
-    news = reports._replace(read, touched)
+    news = reports._replace(read, touched, frozenset())
 
     assert states(world) == {0: S.UNKNOWN, 2: S.RUNNING, 3: S.ACCEPTED}
     assert [report.index for report in news] == [2, 5]
@@ -149,3 +155,68 @@ def test_after_the_runtime_could_not_be_reached_everything_is_read_again() -> No
 def test_a_job_that_is_not_known_has_no_reports() -> None:
     assert World().reports.of("nobody") == {}
     assert a_report(started_at=T0).started_at == T0
+
+
+class TwoRuntimes(NotedRuntime):
+    """Two runtimes, of which the other can be out of reach."""
+
+    is_down = True
+
+    async def reports(self) -> Sequence[TaskReport]:
+        known = await super().reports()
+        if not self.is_down:
+            return known
+        told = [report for report in known if report.runtime != OTHER]
+        raise PartOfReportsError("others: down", told, frozenset({OTHER}))
+
+
+class TestSeveralRuntimes:
+    """One that cannot be asked leaves the others' word as good as ever."""
+
+    def a_world(self) -> tuple[World, TwoRuntimes]:
+        world, runtime = World(), TwoRuntimes()
+        runtime.known = [a_report(S.RUNNING, 0), a_report(S.RUNNING, 1, runtime=OTHER)]
+        world.reports = Reports(runtime, world.clock, world.luck)
+        return world, runtime
+
+    def test_those_that_answer_are_heard_and_the_others_are_asked_again(self) -> None:
+        world, runtime = self.a_world()
+        seen: list[tuple[bool, bool, bool]] = []
+
+        def note() -> None:
+            reports = world.reports
+            seen.append((reports.has_heard(""), reports.has_heard(OTHER), reports.complete))
+
+        async def scene() -> None:
+            note()
+            world.reports.on_complete = note
+            world.events.create_task(world.reports.run())
+            await world.passes(60.0)
+            assert states(world) == {0: S.RUNNING}
+            runtime.is_down = False
+            await world.reports.synced.wait()
+            assert states(world) == {0: S.RUNNING, 1: S.RUNNING}
+
+        world.run(scene())
+
+        # Nobody is told again and again that one is still missing.
+        assert seen == [(False, False, False), (True, False, False), (True, True, True)]
+
+    def test_what_a_runtime_told_stays_while_it_cannot_be_asked(self) -> None:
+        world, runtime = self.a_world()
+
+        async def scene() -> None:
+            runtime.is_down = False
+            world.events.create_task(world.reports.run())
+            await world.reports.synced.wait()
+            runtime.is_down = True
+            runtime.known = []
+
+            world.reports.suspect(OTHER)
+            assert world.reports.has_heard("")
+            await world.passes(60.0)
+
+            assert states(world) == {1: S.RUNNING}
+            assert (world.reports.has_heard(""), world.reports.has_heard(OTHER)) == (True, False)
+
+        world.run(scene())

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+import msgspec
 import pytest
 from execution_builders import a_report, a_task, at, exited
 
 from interlock.execution.folding import fold, observe, result_of
 from interlock.resources.tasks import (
+    MAX_PROGRESS_TEXT,
+    MAX_RETURNED_BYTES,
     EndedTask,
+    PendingReason,
+    Progress,
     ReportState,
+    Returned,
     StopCause,
     TaskReport,
     TaskResult,
     TaskState,
     TaskStatus,
+    is_ready,
+    returned_of,
 )
 from interlock.testing.builders import T0
 
@@ -48,25 +57,162 @@ def test_a_live_attempt(task: TaskStatus, report: TaskReport, expected: TaskStat
     assert seen.state is expected
 
 
+NO_NODE, NO_IMAGE = PendingReason.UNSCHEDULABLE, PendingReason.IMAGE
+
+
 @pytest.mark.parametrize(
     ("held", "told", "expected"),
     [
-        pytest.param("", "", "", id="nothing to tell"),
-        pytest.param("", "Unschedulable: 0/2", "Unschedulable: 0/2", id="a reason"),
-        pytest.param("Unschedulable: 0/2", "Unschedulable: 0/3", "Unschedulable: 0/2", id="words"),
-        pytest.param("Unschedulable: 0/2", "ErrImagePull: x", "ErrImagePull: x", id="another"),
-        pytest.param("Unschedulable: 0/2", "", "", id="no reason any more"),
+        pytest.param((None, ""), (None, ""), "", id="nothing to tell"),
+        pytest.param((None, ""), (NO_NODE, "0/2"), "0/2", id="a reason"),
+        pytest.param((NO_NODE, "0/2"), (NO_NODE, "0/3"), "0/2", id="words"),
+        pytest.param((NO_NODE, "x: 0/2"), (NO_IMAGE, "x: 0/3"), "x: 0/3", id="another"),
+        pytest.param((NO_NODE, "0/2"), (None, ""), "", id="no reason any more"),
+        pytest.param((None, "slow"), (None, "slower"), "slower", id="words are all there is"),
+        pytest.param((None, "No: 0/2"), (NO_NODE, "No: 0/3"), "No: 0/3", id="of a version before"),
     ],
 )
 def test_why_an_attempt_waits_is_kept_while_that_is_the_reason(
-    held: str, told: str, expected: str
+    held: tuple[PendingReason | None, str], told: tuple[PendingReason | None, str], expected: str
 ) -> None:
-    task = a_task(message=held)
-    seen = observe(task, a_report(ReportState.ACCEPTED, message=told), True, T0)
+    task = a_task(reason=held[0], message=held[1])
+    report = a_report(ReportState.ACCEPTED, reason=told[0], message=told[1])
+    seen = observe(task, report, True, T0)
 
     assert isinstance(seen, TaskStatus)
     assert seen.message == expected
-    assert (seen is task) == (held == expected)
+    assert (seen is task) == (held[1] == expected)
+    again = observe(seen, report, True, T0)
+    assert again is seen
+
+
+class TestReady:
+    """A task runs and, apart from that, is ready."""
+
+    @pytest.mark.parametrize(
+        ("held", "told", "ready"),
+        [
+            pytest.param(None, None, None, id="nobody tells them apart"),
+            pytest.param(None, False, False, id="runs, and is not ready"),
+            pytest.param(False, True, True, id="becomes ready"),
+            pytest.param(True, False, False, id="is ready no more"),
+            pytest.param(True, None, True, id="nothing is said of it"),
+        ],
+    )
+    def test_it_is_what_was_last_told(
+        self, held: bool | None, told: bool | None, ready: bool | None
+    ) -> None:
+        task = a_task(state=RUNNING, ready=held)
+        seen = observe(task, a_report(ready=told), True, T0)
+
+        assert isinstance(seen, TaskStatus)
+        assert (seen.ready, seen.state) == (ready, RUNNING)
+        assert (seen is task) == (held == ready)
+        assert is_ready(seen) == (ready is not False)
+
+    @pytest.mark.parametrize(
+        ("task", "report"),
+        [
+            pytest.param(STOPPED, {"ready": False}, id="by us"),
+            pytest.param({}, {"ready": False, "stopped": True}, id="by others"),
+        ],
+    )
+    def test_what_is_being_stopped_is_not_written_for_it(
+        self, task: dict[str, Any], report: dict[str, Any]
+    ) -> None:
+        state = KILLING if task else RUNNING
+        going = a_task(state=state, ready=True, started_at=T0, **task)
+
+        assert observe(going, a_report(**report), True, T0) is going
+
+    def test_what_is_unknown_is_not_ready(self) -> None:
+        ready = a_task(state=RUNNING, ready=True)
+        lost = observe(ready, a_report(ReportState.UNKNOWN), True, T0)
+
+        assert isinstance(lost, TaskStatus)
+        assert (lost.ready, is_ready(lost)) == (None, False)
+
+
+class TestProgress:
+    """The newest is kept, and costs eleven writes at most."""
+
+    def test_alone_it_is_written_at_every_tenth(self) -> None:
+        task, writes = a_task(state=RUNNING), []
+        for percent in range(101):
+            report = a_report(progress=Progress(percent=percent, text=f"{percent} of 100"))
+            seen = observe(task, report, True, T0)
+            assert isinstance(seen, TaskStatus)
+            if seen is not task:
+                assert seen.progress == report.progress
+                writes.append(percent)
+            task = seen
+
+        assert writes == list(range(0, 101, 10))
+
+    def test_back_and_forth_costs_nothing(self) -> None:
+        task = a_task(state=RUNNING, progress=Progress(percent=50))
+
+        for percent in (0, 49, 59, 10, 51):
+            report = a_report(progress=Progress(percent=percent))
+            assert observe(task, report, True, T0) is task
+
+    def test_with_other_news_the_newest_is_written(self) -> None:
+        task = a_task(state=RUNNING, progress=Progress(percent=50))
+        newest = Progress(percent=53, text="half of it")
+        seen = observe(task, a_report(progress=newest, ready=True), True, T0)
+
+        assert isinstance(seen, TaskStatus)
+        assert seen.progress == newest
+
+    @pytest.mark.parametrize(("told", "kept"), [(-5, 0), (250, 100)])
+    def test_no_runtime_is_believed_to_keep_the_bounds(self, told: int, kept: int) -> None:
+        report = a_report(progress=Progress(percent=told, text="x " * 500))
+        seen = observe(a_task(state=RUNNING), report, True, T0)
+
+        assert isinstance(seen, TaskStatus)
+        assert seen.progress is not None
+        assert seen.progress.percent == kept
+        assert len(seen.progress.text) == MAX_PROGRESS_TEXT
+        assert seen.progress.text.endswith("…")
+        assert observe(seen, report, True, T0) is seen
+
+
+class TestReturned:
+    """What an attempt returned is kept with its end, or else how long it was."""
+
+    @pytest.mark.parametrize(
+        ("data", "kept"),
+        [
+            pytest.param(b'{"rows": 7}', Returned(json='{"rows": 7}'), id="a small one"),
+            pytest.param(
+                b'"%s"' % (b"x" * (MAX_RETURNED_BYTES - 2)),
+                Returned(json=f'"{"x" * (MAX_RETURNED_BYTES - 2)}"'),
+                id="as long as may be",
+            ),
+            pytest.param(
+                b'"%s"' % (b"x" * (MAX_RETURNED_BYTES - 1)),
+                Returned(dropped_bytes=MAX_RETURNED_BYTES + 1),
+                id="a byte too long",
+            ),
+        ],
+    )
+    def test_it_is_bounded(self, data: bytes, kept: Returned) -> None:
+        assert returned_of(data) == kept
+        over = observe(a_task(), exited(returned=kept), True, T0)
+
+        assert isinstance(over, EndedTask)
+        assert over.returned == kept
+
+    def test_no_runtime_is_believed_to_keep_the_bound(self) -> None:
+        too_long = Returned(json='"{}"'.format("é" * (MAX_RETURNED_BYTES // 2)))
+        over = observe(a_task(), exited(returned=too_long), True, T0)
+
+        assert isinstance(over, EndedTask)
+        assert over.returned == Returned(dropped_bytes=MAX_RETURNED_BYTES + 2)
+
+    def test_what_is_no_json_is_refused(self) -> None:
+        with pytest.raises(msgspec.DecodeError):
+            returned_of(b"{rows: 7}")
 
 
 @pytest.mark.parametrize(
@@ -176,3 +322,20 @@ def test_only_starts_are_calm_news() -> None:
 
     assert calm.running_since == at(1)
     assert mixed.running_since is None
+
+
+@pytest.mark.parametrize(
+    ("started_at", "since"),
+    [
+        pytest.param(at(3), at(3), id="it can wait"),
+        pytest.param(None, None, id="it would be new at every look"),
+    ],
+)
+def test_a_start_waits_for_company_only_if_its_moment_is_told(
+    started_at: datetime | None, since: datetime | None
+) -> None:
+    report = a_report(started_at=started_at)
+    folded = fold((a_task(),), {(report.index, report.attempt): report}, True, at(4))
+
+    assert folded.news
+    assert folded.running_since == since

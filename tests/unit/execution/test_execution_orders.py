@@ -14,8 +14,9 @@ from interlock.resources.durations import Duration
 from interlock.resources.job import Parallelism
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import EnvFile, ProcessLimits, ProcessSpec
-from interlock.resources.tasks import TaskId
+from interlock.resources.tasks import TaskId, process_of
 from interlock.resources.variables import UnknownVariableError
+from interlock.resources.work import BatchWork, PodWork
 
 
 def test_every_text_gets_its_values_once() -> None:
@@ -33,12 +34,13 @@ def test_every_text_gets_its_values_once() -> None:
     )
     order = order_of(job, 1, 2)
 
-    assert order.command == ("convert", "in-1.png", "${task.index}", "${HOME}")
-    assert order.env["WHERE"] == "b"
-    assert order.env_from == (EnvFile(file="b.env"),)
-    assert order.working_dir == "/data/job"
-    assert order.stdin == "attempt 2"
-    assert order.limits == ProcessLimits(nice=5)
+    work = process_of(order)
+    assert work.command == ("convert", "in-1.png", "${task.index}", "${HOME}")
+    assert work.env["WHERE"] == "b"
+    assert work.env_from == (EnvFile(file="b.env"),)
+    assert work.working_dir == "/data/job"
+    assert work.stdin == "attempt 2"
+    assert work.limits == ProcessLimits(nice=5)
     assert order.id == TaskId("uid-default-job", 1, 2)
     assert order.name == order.env["INTERLOCK_TASK"] == "job-1-2"
     assert order.env["INTERLOCK_JOB"] == "job"
@@ -97,8 +99,9 @@ class TestInACluster:
         )
         order = order_of(job, 1, 2)
 
-        assert order.pod is not None
-        assert order.pod.spec["containers"] == [
+        assert isinstance(order.work, PodWork)
+        made = order.work.template
+        assert made.spec["containers"] == [
             {
                 "name": "main",
                 "image": "a:${job.uid}",
@@ -106,24 +109,28 @@ class TestInACluster:
                 "env": [{"name": "WHERE", "value": "job"}],
             }
         ]
-        assert order.pod.spec["nodeSelector"] == {"${job.name}": "1"}
-        assert order.pod.metadata.labels == {"task": "t-1"}
-        assert order.pod.metadata.annotations == {"why": "${job.uid}"}
+        assert made.spec["nodeSelector"] == {"${job.name}": "1"}
+        assert made.metadata.labels == {"task": "t-1"}
+        assert made.metadata.annotations == {"why": "${job.uid}"}
         assert container["image"] == "a:${args.tag}"
 
     def test_a_pod_without_variables_is_not_copied(self) -> None:
         template = PodTemplate(spec={"containers": [{"name": "main", "image": "a"}]})
 
-        assert order_of(an_admitted_job(pod=template), 0, 0).pod is template
+        work = order_of(an_admitted_job(pod=template), 0, 0).work
+
+        assert isinstance(work, PodWork)
+        assert work.template is template
 
     def test_a_batch_job_is_ordered_whole(self) -> None:
         spec = {"completions": 3, "template": {"metadata": {"labels": {"a": "${task.name}"}}}}
         job = an_admitted_job(batch_job=BatchJobTemplate(spec=spec))
         order = order_of(job, 0, 1)
 
-        assert order.pod is None
-        assert order.batch_job == BatchJobTemplate(
-            spec={"completions": 3, "template": {"metadata": {"labels": {"a": "job-0-1"}}}}
+        assert order.work == BatchWork(
+            template=BatchJobTemplate(
+                spec={"completions": 3, "template": {"metadata": {"labels": {"a": "job-0-1"}}}}
+            )
         )
 
     def test_what_a_cluster_needs_to_stop_it_goes_with_the_order(self) -> None:
@@ -134,7 +141,6 @@ class TestInACluster:
         )
         order = order_of(job, 0, 0)
 
-        assert order.command == ()
         assert (order.grace, order.force_delete_after) == (
             Duration(seconds=7),
             Duration(minutes=5),
@@ -142,7 +148,6 @@ class TestInACluster:
         process = order_of(an_admitted_job(), 0, 0)
         # The keeper itself gives a process this one.
         assert order.env == process.env | {"INTERLOCK_TASK_ID": str(order.id)}
-        assert order_of(an_admitted_job(), 0, 0).grace is None
 
     def test_an_unknown_variable_is_an_error(self) -> None:
         job = an_admitted_job(pod=PodTemplate(spec={"a": [{"b": "${args.missing}"}]}))

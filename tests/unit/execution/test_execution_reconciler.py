@@ -55,6 +55,9 @@ class HeldReports:
         self.complete = True
         self.held: dict[str, dict[tuple[int, int], TaskReport]] = {}
 
+    def has_heard(self, runtime: str) -> bool:
+        return self.complete and not runtime
+
     def of(self, job_uid: str) -> Mapping[tuple[int, int], TaskReport]:
         return self.held.get(job_uid, {})
 

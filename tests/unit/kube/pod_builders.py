@@ -11,6 +11,7 @@ from interlock.kube.pods import naming
 from interlock.kube.pods.wire import BatchJob, Pod
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.tasks import TaskOrder
+from interlock.resources.work import BatchWork, PodWork
 
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 OVERDUE = timedelta(seconds=60)
@@ -110,7 +111,8 @@ def an_order(**more: Any) -> TaskOrder:
 def a_pod_order(spec: dict[str, Any] | None = None, **more: Any) -> TaskOrder:
     """An order for a pod."""
     return an_order(
-        pod=PodTemplate(spec={"containers": [{"name": "main"}], **(spec or {})}), **more
+        work=PodWork(template=PodTemplate(spec={"containers": [{"name": "main"}], **(spec or {})})),
+        **more,
     )
 
 
@@ -118,4 +120,4 @@ def a_batch_order(spec: dict[str, Any] | None = None, **more: Any) -> TaskOrder:
     """An order for a batch Job."""
     template = {"spec": {"containers": [{"name": "main"}]}}
     given = BatchJobTemplate(spec={"template": template, **(spec or {})})
-    return an_order(batch_job=given, **more)
+    return an_order(work=BatchWork(template=given), **more)

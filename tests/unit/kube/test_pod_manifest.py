@@ -11,6 +11,7 @@ from pod_builders import NOW, a_batch_job, a_batch_order, a_pod, a_pod_order, an
 from interlock.kube.pods import manifest, naming
 from interlock.resources.durations import Duration
 from interlock.resources.pods import PodTemplate, TemplateMetadata
+from interlock.resources.work import PodWork
 
 OURS = {"name": "INTERLOCK_TASK", "value": "job-0-1"}
 GATE = {"name": naming.GATE}
@@ -47,7 +48,7 @@ def test_our_labels_win() -> None:
     given = TemplateMetadata(labels={naming.JOB: "mine", "app": "x"}, annotations={"note": "y"})
     template = PodTemplate(spec={}, metadata=given)
 
-    made = manifest.pod_of(an_order(pod=template))["metadata"]
+    made = manifest.pod_of(an_order(work=PodWork(template=template)))["metadata"]
 
     assert (made["labels"][naming.JOB], made["labels"]["app"]) == ("job", "x")
     assert made["annotations"]["note"] == "y"
@@ -102,11 +103,11 @@ def test_every_container_gets_the_variables(
 
 def test_the_template_is_not_changed() -> None:
     order = a_pod_order({"containers": [{"name": "one", "env": []}]})
-    assert order.pod is not None
+    assert isinstance(order.work, PodWork)
 
     manifest.pod_of(order)
 
-    assert order.pod.spec == {"containers": [{"name": "one", "env": []}]}
+    assert order.work.template.spec == {"containers": [{"name": "one", "env": []}]}
 
 
 @pytest.mark.parametrize(

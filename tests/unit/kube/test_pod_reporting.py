@@ -143,6 +143,44 @@ def test_the_message(pod: Pod, message: str) -> None:
     assert told(pod).message == message
 
 
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        pytest.param(a_pod("Pending", waits("ContainerCreating")), None, id="as usual"),
+        pytest.param(a_pod("Pending", waits("ErrImagePull")), "Image", id="an image"),
+        pytest.param(a_pod("Pending", waits("ImagePullBackOff")), "Image", id="the same image"),
+        pytest.param(
+            a_pod("Pending", waits("CreateContainerConfigError")), "Container", id="a container"
+        ),
+        pytest.param(a_pod("Pending", waits("SomethingNew")), "Other", id="never heard of"),
+        pytest.param(
+            a_pod("Pending", node="", spec={"schedulingGates": [{"name": "a"}]}),
+            "Gated",
+            id="held back",
+        ),
+    ],
+)
+def test_why_it_does_not_run_yet(pod: Pod, reason: str | None) -> None:
+    assert told(pod).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("conditions", "ready"),
+    [
+        pytest.param([], None, id="its kubelet says nothing of it"),
+        pytest.param([{"type": "Ready", "status": "True"}], True, id="ready"),
+        pytest.param([{"type": "Ready", "status": "False"}], False, id="not ready"),
+    ],
+)
+def test_what_runs_is_ready_when_its_kubelet_says_so(
+    conditions: list[dict[str, Any]], ready: bool | None
+) -> None:
+    running = {"running": {"startedAt": before(10)}}
+    report = told(a_pod("Running", running, conditions=conditions))
+
+    assert (report.state, report.ready) == (ReportState.RUNNING, ready)
+
+
 def test_what_others_write_is_bounded() -> None:
     report = told(a_pod("Failed", ended(1, message="x" * 5000)))
 

@@ -31,6 +31,7 @@ from interlock.resources.tasks import (
     ExecutionReason,
     ExecutionStatus,
     JobResult,
+    Progress,
     RetryWait,
     StopCause,
     TaskState,
@@ -196,6 +197,40 @@ def test_a_task_that_waits_for_its_retry_beside_others_that_run_is_told() -> Non
     )
     lines = told(to_builtins(answer), NOW)
     assert [line.split()[0] for line in lines if line] == ["job", "retry", "task"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        pytest.param({}, "", id="nothing is told"),
+        pytest.param({"ready": True}, "", id="ready, as one expects"),
+        pytest.param({"ready": False}, ", not ready", id="not ready"),
+        pytest.param(
+            {"progress": Progress(percent=40, text="rows 1 to 7")},
+            ", 40 % done rows 1 to 7",
+            id="how far it is",
+        ),
+    ],
+)
+def test_a_task_that_runs_says_how_it_is(more: dict[str, Any], said: str) -> None:
+    task = TaskStatus(
+        name="job-0-0",
+        index=0,
+        attempt=0,
+        state=TaskState.RUNNING,
+        created_at=T0,
+        started_at=T0,
+        **more,
+    )
+    status = JobStatus(
+        phase=JobPhase.RUNNING,
+        admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED),
+        execution=ExecutionStatus(total=1, started_at=T0, active=(task,)),
+    )
+
+    answer = why(a_job(status=status))
+
+    assert answer.details == (("task", f"job-0-0 running for 4 m{said}"),)
 
 
 def test_a_task_of_unknown_fate_says_why() -> None:

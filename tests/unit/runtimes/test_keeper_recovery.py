@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder
+from interlock.resources.tasks import ReportState, TaskId
 from interlock.runtimes.keeper.kernel import Stat
 from interlock.runtimes.keeper.ledger import Ledger, report_of
+from interlock.runtimes.keeper.orders import ProcessOrder
 from interlock.runtimes.keeper.records import (
     Booted,
     Forgot,
@@ -31,8 +32,8 @@ REUSED = Stat("S", 1, PID, PID, TICKS + 1)
 ZOMBIE = Stat("Z", 1, PID, PID, TICKS)
 
 
-def an_order(index: int = 0, attempt: int = 1) -> TaskOrder:
-    return TaskOrder(
+def an_order(index: int = 0, attempt: int = 1) -> ProcessOrder:
+    return ProcessOrder(
         job_uid="uid",
         index=index,
         attempt=attempt,

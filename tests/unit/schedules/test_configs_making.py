@@ -24,6 +24,7 @@ from interlock.resources.schedule import (
     scheduled_at,
 )
 from interlock.resources.suggestions import child
+from interlock.resources.tasks import process_of
 from interlock.schedules.configs.making import job_on_demand, scheduled_job
 from interlock.testing.builders import T0, a_job
 from interlock.testing.config_builders import a_job_config, a_template, as_stored
@@ -93,7 +94,7 @@ def test_a_job_knows_its_config_and_its_due_time() -> None:
     order = order_of(as_stored(made.job, 5), 0, 0)
 
     assert made.problems == ()
-    assert order.command == ("echo", "report", "default", "2026-01-05T12:30:00Z")
+    assert process_of(order).command == ("echo", "report", "default", "2026-01-05T12:30:00Z")
     assert order.env["INTERLOCK_SCHEDULED_AT"] == "2026-01-05T12:30:00Z"
 
 
@@ -186,7 +187,7 @@ def test_substitutions_win_over_options_and_those_of_one_run_over_the_templates(
     made = job_on_demand(config, {"region": "apac"}, T0, substitutions=given)
 
     assert made.problems == ()
-    assert order_of(as_stored(made.job, 5), 0, 0).command == expected
+    assert process_of(order_of(as_stored(made.job, 5), 0, 0)).command == expected
 
 
 def test_by_the_clock_the_templates_substitutions_win_too() -> None:
@@ -195,7 +196,7 @@ def test_by_the_clock_the_templates_substitutions_win_too() -> None:
     made = scheduled_job(config, DUE)
 
     assert made.problems == ()
-    assert order_of(as_stored(made.job, 5), 0, 0).command == ("mars", "other")
+    assert process_of(order_of(as_stored(made.job, 5), 0, 0)).command == ("mars", "other")
 
 
 def a_config_with_substitutions(substitutions: dict[str, str]) -> JobConfig:

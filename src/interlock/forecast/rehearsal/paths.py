@@ -1,7 +1,7 @@
 """Paths into an object, in the small part of jq that expectations need.
 
 .status.active                         a field; what is not there is null
-.metadata.labels["interlock.dev/x"]    a field whose name is no plain word
+.metadata.labels["example.org/x"]      a field whose name is no plain word
 .status.skips[0].reason                an element; [-1] is the last one
 .status.conditions[type=Ready].status  the first element with that field
 .items[].metadata.name                 that of every element, as a list

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.control.runtime import TaskStop
 from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimLoop
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
+from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, process_of
 
 SIGKILL, SIGTERM = 9, 15
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
@@ -193,6 +193,12 @@ class Machine:
             message="was over and forgotten" if over else "stopped before it was launched",
         )
 
+    def say(self, task: TaskId, **news: Any) -> None:
+        """Have an attempt that runs say how far it is, whether it is ready, or what it returns."""
+        record = self.records[task]
+        assert record.state is ReportState.RUNNING, f"{task} does not run"
+        self._record(replace(record, **news))
+
     def reports(self) -> list[TaskReport]:
         """All that is on record."""
         return list(self.records.values())
@@ -251,7 +257,7 @@ class Machine:
 
     def _behaviour_of(self, order: TaskOrder) -> Behaviour:
         """What an attempt does."""
-        return read_behaviour(order.command)
+        return read_behaviour(process_of(order).command)
 
     def _start(self, order: TaskOrder) -> None:
         record = self.records.get(order.id)

@@ -22,6 +22,7 @@ from interlock.resources.tasks import (
     TaskState,
     TaskStatus,
 )
+from interlock.resources.work import ProcessWork
 
 
 class _Nowhere:
@@ -146,6 +147,10 @@ class StageRuntime:
         self._loop.call_soon(listener, reports, context=self._process.context.copy())
 
 
+#: What a scenario's work does is told by its rules, never by a command.
+_ANY_WORK = ProcessWork(command=())
+
+
 def _order_of(job: Job, task: TaskStatus) -> TaskOrder:
     metadata = job.metadata
     return TaskOrder(
@@ -155,6 +160,7 @@ def _order_of(job: Job, task: TaskStatus) -> TaskOrder:
         name=task.name,
         namespace=metadata.namespace,
         job=metadata.name,
+        work=_ANY_WORK,
     )
 
 

@@ -95,7 +95,9 @@ def _running(job: BatchJob, stopped: bool) -> TaskReport:
     if not runs and not (stopped and job.metadata.annotations.armed_at):
         return told_by(job, ReportState.ACCEPTED, stopped=stopped)
     began = status.start_time or moment_of(job.metadata.annotations.armed_at)
-    return told_by(job, ReportState.RUNNING, started_at=began, stopped=stopped)
+    # Its pods come and go: that it was ready once is what stays true.
+    ready = True if status.ready else None
+    return told_by(job, ReportState.RUNNING, started_at=began, stopped=stopped, ready=ready)
 
 
 def _finished(job: BatchJob, stopped: bool) -> TaskReport:

@@ -12,6 +12,7 @@ from interlock.kube.pods.wire import BatchJob, KubeObject, Pod
 from interlock.resources.metadata import API_VERSION
 from interlock.resources.pods import TemplateMetadata
 from interlock.resources.tasks import TaskOrder
+from interlock.resources.work import BatchWork, PodWork
 
 #: An object or a patch as it goes over the wire.
 Manifest = dict[str, Any]
@@ -19,8 +20,8 @@ Manifest = dict[str, Any]
 
 def pod_of(order: TaskOrder) -> Manifest:
     """The pod of an attempt. The scheduler leaves it alone until it is armed."""
-    template = order.pod
-    assert template is not None, f"{order.name}: there is no pod to make"
+    assert isinstance(order.work, PodWork), f"{order.name}: there is no pod to make"
+    template = order.work.template
     spec = _pod_spec(template.spec, order)
     gates = [gate for gate in spec.get("schedulingGates") or () if gate != {"name": naming.GATE}]
     spec["schedulingGates"] = [*gates, {"name": naming.GATE}]
@@ -34,8 +35,8 @@ def pod_of(order: TaskOrder) -> Manifest:
 
 def batch_job_of(order: TaskOrder) -> Manifest:
     """The batch Job of an attempt, suspended until it is armed."""
-    given = order.batch_job
-    assert given is not None, f"{order.name}: there is no batch Job to make"
+    assert isinstance(order.work, BatchWork), f"{order.name}: there is no batch Job to make"
+    given = order.work.template
     template = dict(given.spec.get("template") or {})
     metadata = dict(template.get("metadata") or {})
     # The pods are told apart by the same labels, so that they can be seen and their logs found.

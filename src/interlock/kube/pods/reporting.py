@@ -15,7 +15,7 @@ from interlock.kube.pods.wire import (
     Terminated,
     seconds_of,
 )
-from interlock.resources.tasks import ReportState, TaskId, TaskReport
+from interlock.resources.tasks import PendingReason, ReportState, TaskId, TaskReport
 
 #: How much of what others wrote is passed on.
 LONGEST = 300
@@ -25,6 +25,22 @@ _NEVER = datetime(1971, 1, 1, tzinfo=UTC)
 _PLAIN = ("", "Completed", "Error")
 #: What every pod and every container waits for at first.
 _USUAL = ("", "SchedulingGated", "ContainerCreating", "PodInitializing")
+
+#: What schedulers and kubelets call it. A kubelet goes back and forth between those of an image.
+_REASONS = {
+    "Unschedulable": PendingReason.UNSCHEDULABLE,
+    "SchedulerError": PendingReason.UNSCHEDULABLE,
+    "ErrImagePull": PendingReason.IMAGE,
+    "ImagePullBackOff": PendingReason.IMAGE,
+    "ImageInspectError": PendingReason.IMAGE,
+    "ErrImageNeverPull": PendingReason.IMAGE,
+    "InvalidImageName": PendingReason.IMAGE,
+    "RegistryUnavailable": PendingReason.IMAGE,
+    "CreateContainerConfigError": PendingReason.CONTAINER,
+    "CreateContainerError": PendingReason.CONTAINER,
+    "RunContainerError": PendingReason.CONTAINER,
+    "CrashLoopBackOff": PendingReason.CONTAINER,
+}
 
 
 class NodeState(Enum):
@@ -66,8 +82,15 @@ def report_of(
             stopped=True,
         )
     if has_run(pod):
-        return _told(pod, ReportState.RUNNING, started_at=_start(pod), stopped=pod.is_going)
-    return _told(pod, ReportState.ACCEPTED, message=_why_waiting(pod), stopped=pod.is_going)
+        return _told(
+            pod,
+            ReportState.RUNNING,
+            started_at=_start(pod),
+            stopped=pod.is_going,
+            ready=_is_ready(pod),
+        )
+    reason, message = _why_waiting(pod)
+    return _told(pod, ReportState.ACCEPTED, message=message, reason=reason, stopped=pod.is_going)
 
 
 _NEVER_PLACED = "the pod was deleted before it was placed on a node"
@@ -151,6 +174,8 @@ def told_by(
     ended_at: datetime | None = None,
     exit_code: int | None = None,
     stopped: bool = False,
+    reason: PendingReason | None = None,
+    ready: bool | None = None,
 ) -> TaskReport:
     """A report of the attempt that an object was made for."""
     task, labels = thing.task, thing.metadata.labels
@@ -169,6 +194,8 @@ def told_by(
         stopped=stopped,
         prepared=state is ReportState.ACCEPTED and thing.is_waiting and not thing.is_going,
         message=short(message),
+        reason=reason,
+        ready=ready,
         job_version=int(version) if version.isdecimal() else 0,
     )
 
@@ -265,21 +292,36 @@ def _was_stopped(pod: Pod, ended_at: datetime | None) -> bool:
     return ended_at is not None and ended_at > gone_by
 
 
-def _why_waiting(pod: Pod) -> str:
+def _why_waiting(pod: Pod) -> tuple[PendingReason | None, str]:
     """What keeps it from running, if somebody said so."""
     gates = [gate.name for gate in pod.spec.scheduling_gates if gate.name != GATE]
     if gates:
-        return f"waits for scheduling gates of others: {', '.join(gates)}"
+        told = f"waits for scheduling gates of others: {', '.join(gates)}"
+        return PendingReason.GATED, told
     if pod.is_waiting:
-        return ""
+        return None, ""
     placed = _condition(pod, "PodScheduled")
     if placed is not None and placed.status == "False" and placed.reason not in _USUAL:
-        return ": ".join(part for part in (placed.reason, placed.message) if part)
+        return _reason(placed.reason), _words(placed.reason, placed.message)
     for one in (*pod.status.init_container_statuses, *_in_order(pod)):
         waiting = one.state.waiting
         if waiting is not None and waiting.reason not in _USUAL:
-            return ": ".join(part for part in (waiting.reason, waiting.message) if part)
-    return ""
+            return _reason(waiting.reason), _words(waiting.reason, waiting.message)
+    return None, ""
+
+
+def _reason(told: str) -> PendingReason:
+    return _REASONS.get(told, PendingReason.OTHER)
+
+
+def _words(*parts: str) -> str:
+    return ": ".join(part for part in parts if part)
+
+
+def _is_ready(pod: Pod) -> bool | None:
+    """Whether its kubelet says that it can do its work; None when it says nothing of it."""
+    ready = _condition(pod, "Ready")
+    return None if ready is None else ready.status == "True"
 
 
 def _doubt(pod: Pod) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from interlock.control.clock import Clock
 from interlock.control.runtime import Listener, OrderDeniedError, TaskStop
@@ -12,23 +12,23 @@ from interlock.kube.errors import CannotNowError
 from interlock.kube.pods import batch_reporting, manifest, reporting
 from interlock.kube.pods.batch import BatchJobs
 from interlock.kube.pods.errands import Errands
-from interlock.kube.pods.first_look import FirstLook
 from interlock.kube.pods.launching import Launching
 from interlock.kube.pods.mirror import Mirror, Seen
 from interlock.kube.pods.objects import Objects
 from interlock.kube.pods.records import Records, Wanted
 from interlock.kube.pods.silence import PodTimes, Silence
-from interlock.kube.pods.stopping import Stopping, let_go
+from interlock.kube.pods.sorts import WorkSort
+from interlock.kube.pods.stopping import Stopping
 from interlock.kube.pods.together import for_each, raise_worst
 from interlock.kube.pods.wire import BatchJob, KubeObject, Node, Pod, T
 from interlock.resources.errors import (
     FencedError,
     InterlockError,
-    NotFoundError,
     UnavailableError,
 )
 from interlock.resources.metadata import Order
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, task_name
+from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
+from interlock.resources.work import BatchWork, PodWork, Work
 
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
 
@@ -75,24 +75,6 @@ class PodRuntime:
             self._tell,
             self._look_at_job,
         )
-        self._pod_launches = Launching(
-            pods,
-            clock,
-            check,
-            self._refuse,
-            manifest=manifest.pod_of,
-            arming=manifest.arm_pod,
-            noun="pod",
-        )
-        self._job_launches = Launching(
-            jobs,
-            clock,
-            check,
-            self._refuse,
-            manifest=manifest.batch_job_of,
-            arming=manifest.arm_batch_job,
-            noun="batch Job",
-        )
         self._listeners: list[Listener] = []
         self._reports: dict[TaskId, TaskReport] = {}
         #: Attempts that must not be started: they were stopped before anybody knew of them.
@@ -101,15 +83,55 @@ class PodRuntime:
         self._denials: dict[TaskId, str] = {}
         #: Reports that are told together.
         self._news: dict[TaskId, TaskReport] = {}
-        #: What was listed up to here may lack what was done since.
-        self._pods_mark = pods.mark
-        self._jobs_mark = jobs.mark
-        self._unsubscribe = (
-            pods.subscribe(self._pods_changed),
-            jobs.subscribe(self._jobs_changed),
+        #: What is made for each type of work.
+        self._sorts: dict[type[Work], WorkSort[Any]] = {
+            PodWork: self._sort_of_pods(),
+            BatchWork: self._sort_of_jobs(),
+        }
+        self._unsubscribe = tuple(self._follow(sort) for sort in self._sorts.values())
+
+    def _sort_of_pods(self) -> WorkSort[Pod]:
+        launching = Launching(
+            self._pods,
+            self._clock,
+            self._check,
+            self._refuse,
+            manifest=manifest.pod_of,
+            arming=manifest.arm_pod,
+            noun="pod",
         )
-        self._first_pods = FirstLook(pods, self._look_at_pod)
-        self._first_jobs = FirstLook(jobs, self._look_at_job)
+        return WorkSort(
+            self._pods,
+            launching,
+            stop=self._stopping.stop_pod,
+            look=self._look_at_pod,
+            vanished=self._pod_vanished,
+        )
+
+    def _sort_of_jobs(self) -> WorkSort[BatchJob]:
+        launching = Launching(
+            self._jobs,
+            self._clock,
+            self._check,
+            self._refuse,
+            manifest=manifest.batch_job_of,
+            arming=manifest.arm_batch_job,
+            noun="batch Job",
+        )
+        return WorkSort(
+            self._jobs,
+            launching,
+            stop=self._stopping.stop_batch_job,
+            look=self._look_at_job,
+            vanished=self._job_vanished,
+        )
+
+    def _follow(self, sort: WorkSort[T]) -> Callable[[], None]:
+        def changed(changes: Sequence[Seen[T]]) -> None:
+            sort.changed(changes)
+            self._flush()
+
+        return sort.mirror.subscribe(changed)
 
     # Orders
 
@@ -121,31 +143,26 @@ class PodRuntime:
         """
         await self._look_at_all()
         wanted = {order.id: order for order in orders if not self._is_settled(order.id)}
-        waiting_pods: list[Pod] = []
-        waiting_jobs: list[BatchJob] = []
+        waiting: dict[type[Work], list[KubeObject]] = {work: [] for work in self._sorts}
 
         async def create(order: TaskOrder) -> None:
+            work = type(order.work)
+            if work not in self._sorts:
+                self._refuse(order, "a process cannot run in a cluster: use pod or batchJob")
+                return
             try:
-                await create_one(order)
+                made = await self._sorts[work].create(order)
                 self._denials.pop(order.id, None)
             except (OrderDeniedError, CannotNowError) as error:
                 self._denials[order.id] = str(error)
                 raise
-
-        async def create_one(order: TaskOrder) -> None:
-            if order.pod is not None:
-                pod = await self._pod_launches.create(order)
-                waiting_pods.extend((pod,) if pod is not None else ())
-            elif order.batch_job is not None:
-                job = await self._job_launches.create(order)
-                waiting_jobs.extend((job,) if job is not None else ())
-            else:
-                self._refuse(order, "a process cannot run in a cluster: use pod or batchJob")
+            if made is not None:
+                waiting[work].append(made)
 
         errors = await for_each(tuple(wanted.values()), create)
-        errors += await self._drop_unwanted(waiting_pods, waiting_jobs)
-        errors += await for_each(self._not_barred(waiting_pods), self._pod_launches.arm)
-        errors += await for_each(self._not_barred(waiting_jobs), self._job_launches.arm)
+        errors += await self._drop_unwanted(waiting)
+        for work, things in waiting.items():
+            errors += await for_each(self._not_barred(things), self._sorts[work].arm)
         self._flush()
         self._raise(errors, Order.LAUNCH)
 
@@ -165,9 +182,7 @@ class PodRuntime:
     async def reports(self) -> Sequence[TaskReport]:
         """Everything the cluster knows, from a list that is newer than this leadership."""
         await self._look_at_all()
-        await asyncio.gather(
-            self._pods.listed_after(self._pods_mark), self._jobs.listed_after(self._jobs_mark)
-        )
+        await self._listed()
         return tuple(self._reports.values())
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
@@ -198,47 +213,33 @@ class PodRuntime:
         if self._is_over(stop.task):
             return
         grace_s = manifest.grace_s(stop.grace_s)
-        pods, jobs = self._objects_of(stop.task)
-        if not pods and not jobs and stop.task not in self._reports:
+        found = self._objects_of(stop.task)
+        if not found and stop.task not in self._reports:
             # From here on it is not armed, whatever is under way.
             self._barred[stop.task] = None
-            pods, jobs = await self._find(stop)
-            if not pods and not jobs:
+            found = await self._find(stop)
+            if not found:
                 denial = self._denials.pop(stop.task, "")
                 why = denial or "stopped before it was launched"
                 self._note(reporting.never_report(stop.task, stop.namespace, stop.job, why))
                 return
-        for pod in pods:
-            await self._stopping.stop_pod(pod, grace_s)
-        for job in jobs:
-            await self._stopping.stop_batch_job(job, grace_s)
+        for sort, thing in found:
+            await sort.stop(thing, grace_s)
 
-    def _objects_of(self, task: TaskId) -> tuple[list[Pod], list[BatchJob]]:
-        pods = [pod for pod in self._pods.of_task(task) if not pod.is_part]
-        return pods, list(self._jobs.of_task(task))
+    def _objects_of(self, task: TaskId) -> list[tuple[WorkSort[Any], KubeObject]]:
+        return [(sort, thing) for sort in self._sorts.values() for thing in sort.of_task(task)]
 
-    async def _find(self, stop: TaskStop) -> tuple[list[Pod], list[BatchJob]]:
+    async def _find(self, stop: TaskStop) -> list[tuple[WorkSort[Any], KubeObject]]:
         """Ask for the objects of an attempt: the mirrors may not know yet of what was created."""
-        await asyncio.gather(
-            self._pods.listed_after(self._pods_mark), self._jobs.listed_after(self._jobs_mark)
-        )
+        await self._listed()
         if stop.job:
-            name = task_name(stop.job, stop.task.task, stop.task.attempt)
-            await _fetch(self._pods, stop, name)
-            await _fetch(self._jobs, stop, name)
+            for sort in self._sorts.values():
+                await sort.fetch(stop)
         return self._objects_of(stop.task)
 
     async def _forget(self, task: TaskId) -> None:
-        pods, jobs = self._objects_of(task)
-        # What waits was created late, for an attempt that was over: it goes as it is.
-        for pod in pods:
-            if pod.is_waiting:
-                await self._stopping.stop_pod(pod, None)
-            await let_go(self._pods, self._pods.get(pod.place) or pod, self._check)
-        for job in jobs:
-            if job.is_waiting:
-                await self._stopping.stop_batch_job(job, None)
-            await let_go(self._jobs, self._jobs.get(job.place) or job, self._check)
+        for sort in self._sorts.values():
+            await sort.forget(task, self._check)
         self._reports.pop(task, None)
         self._barred.pop(task, None)
 
@@ -246,28 +247,12 @@ class PodRuntime:
 
     async def _look_at_all(self) -> None:
         """Look at what there was when this leadership began, before anything rests on it."""
-        await self._first_pods.finish()
-        await self._first_jobs.finish()
+        for sort in self._sorts.values():
+            await sort.look_at_all()
 
-    def _pods_changed(self, changes: Sequence[Seen[Pod]]) -> None:
-        for before, after, last in changes:
-            if before is not None:
-                self._first_pods.before_change(before)
-            if before is not None and (after is None or not _same(before, after)):
-                self._pod_vanished(last or before, seen=last is not None)
-            if after is not None:
-                self._look_at_pod(after)
-        self._flush()
-
-    def _jobs_changed(self, changes: Sequence[Seen[BatchJob]]) -> None:
-        for before, after, last in changes:
-            if before is not None:
-                self._first_jobs.before_change(before)
-            if before is not None and (after is None or not _same(before, after)):
-                self._job_vanished(last or before)
-            if after is not None:
-                self._look_at_job(after)
-        self._flush()
+    async def _listed(self) -> None:
+        """Wait until what is known is newer than this leadership, and than the last outage."""
+        await asyncio.gather(*(sort.listed() for sort in self._sorts.values()))
 
     def _look_at_pod(self, pod: Pod) -> None:
         task = pod.task
@@ -309,7 +294,7 @@ class PodRuntime:
             if job.is_over or batch_reporting.is_halted(job):
                 self._look_at_job(job)
 
-    def _pod_vanished(self, pod: Pod, *, seen: bool) -> None:
+    def _pod_vanished(self, pod: Pod, seen: bool) -> None:
         self._silence.leave(pod)
         if pod.task is None:
             return
@@ -322,7 +307,8 @@ class PodRuntime:
                 )
             )
 
-    def _job_vanished(self, job: BatchJob) -> None:
+    def _job_vanished(self, job: BatchJob, seen: bool) -> None:
+        del seen
         self._batch.leave(job)
         if job.task in self._reports:
             self._note(batch_reporting.gone_report(job))
@@ -362,19 +348,19 @@ class PodRuntime:
         """Whether launching would change nothing: it is over, barred, or vanished."""
         if task in self._barred or self._is_over(task):
             return True
-        pods, jobs = self._objects_of(task)
-        return task in self._reports and not pods and not jobs
+        return task in self._reports and not self._objects_of(task)
 
     async def _drop_unwanted(
-        self, pods: list[Pod], jobs: list[BatchJob]
+        self, waiting: Mapping[type[Work], list[KubeObject]]
     ) -> Sequence[InterlockError]:
         """Leave what its Job does not want any more to whoever clears it away."""
-        if self._records is None or not (pods or jobs):
+        made = [thing for things in waiting.values() for thing in things]
+        if self._records is None or not made:
             return ()
         wanted = Wanted(self._records)
-        errors = await wanted.ask((*pods, *jobs))
-        pods[:] = (pod for pod in pods if pod.task in wanted.tasks)
-        jobs[:] = (job for job in jobs if job.task in wanted.tasks)
+        errors = await wanted.ask(made)
+        for things in waiting.values():
+            things[:] = (thing for thing in things if thing.task in wanted.tasks)
         return errors
 
     def _not_barred(self, things: Iterable[T]) -> list[T]:
@@ -383,8 +369,8 @@ class PodRuntime:
     def _raise(self, errors: Sequence[InterlockError], order: Order | None = None) -> None:
         """Raise the worst; of a single order what is no outage is a denial of it."""
         if any(isinstance(error, UnavailableError) for error in errors):
-            # Something may have been done that nobody was told of.
-            self._pods_mark, self._jobs_mark = self._pods.mark, self._jobs.mark
+            for sort in self._sorts.values():
+                sort.doubt()
         raise_worst(errors if order is None else [_denial(order, error) for error in errors])
 
 
@@ -400,15 +386,3 @@ def _denial(order: Order, error: InterlockError) -> InterlockError:
     denied = OrderDeniedError(order, str(error))
     denied.__cause__ = error
     return denied
-
-
-async def _fetch(mirror: Mirror[T], stop: TaskStop, name: str) -> None:
-    """Let a mirror know the object of an attempt, if there is one."""
-    with suppress(NotFoundError):
-        found = await mirror.objects.get(stop.namespace, name)
-        if found.task == stop.task:
-            mirror.take(found)
-
-
-def _same(one: KubeObject, other: KubeObject) -> bool:
-    return one.metadata.uid == other.metadata.uid

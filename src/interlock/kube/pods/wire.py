@@ -95,6 +95,11 @@ class KubeObject(_Read):
         return TaskId(labels.job_uid, int(labels.task), int(labels.attempt))
 
     @property
+    def is_part(self) -> bool:
+        """Whether it belongs to another object, which is what the attempt is."""
+        return False
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it was made and not armed, so that it cannot run."""
         raise NotImplementedError
@@ -222,6 +227,7 @@ class BatchJobStatus(_Read):
     """How far a batch Job is."""
 
     active: int = 0
+    ready: int = 0
     terminating: int = 0
     start_time: Moment | None = None
     completion_time: Moment | None = None

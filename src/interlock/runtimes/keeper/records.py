@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from interlock.resources.codec import decode_special, encode_special
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder
+from interlock.resources.tasks import ReportState, TaskId
+from interlock.runtimes.keeper.orders import ProcessOrder
 
 
 class Founded(Struct, frozen=True, array_like=True, tag="founded"):
@@ -37,7 +38,7 @@ class Intended(Struct, frozen=True, array_like=True, tag="intended"):
     """Attempts that are to be started; their serial numbers follow one another."""
 
     first_serial: int
-    orders: tuple[TaskOrder, ...]
+    orders: tuple[ProcessOrder, ...]
 
 
 class Spawning(Struct, frozen=True, array_like=True, tag="spawning"):
@@ -120,7 +121,7 @@ class Entry(Struct, tag="entry"):
     state: ReportState
     job_version: int = 0
     #: Kept until the process is started.
-    order: TaskOrder | None = None
+    order: ProcessOrder | None = None
     #: From here on it may have been started.
     spawning: bool = False
     pid: int | None = None

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 import interlock
-from interlock.resources.tasks import TaskOrder
 from interlock.runtimes.keeper.launcher import DOES, FAILED, HEAD, MOST_INLINE, SERIAL, SHORT
 from interlock.runtimes.keeper.moments import monotonic
+from interlock.runtimes.keeper.orders import ProcessOrder
 
 if TYPE_CHECKING:
     from interlock.runtimes.keeper.launcher import Start
@@ -215,7 +215,7 @@ class Launcher:
 
 
 def start_of(
-    order: TaskOrder, *, base: Mapping[str, str], working_dir: str, umask: int, pipe: str
+    order: ProcessOrder, *, base: Mapping[str, str], working_dir: str, umask: int, pipe: str
 ) -> Start:
     """What the launcher is told of an order."""
     limits = order.limits
@@ -239,7 +239,7 @@ def start_of(
     }
 
 
-def _under(working_dir: str, order: TaskOrder) -> str:
+def _under(working_dir: str, order: ProcessOrder) -> str:
     return str(Path(working_dir, order.working_dir or ""))
 
 

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from interlock.resources.codec import decode_special, encode_special
-from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
+from interlock.resources.tasks import TaskId, TaskReport
+from interlock.runtimes.keeper.orders import ProcessOrder
 
 #: Moves when either side would misread the other.
 PROTOCOL = 1
@@ -45,7 +46,7 @@ class Launch(Struct, frozen=True, tag="launch"):
     """Start attempts; answered when the intents are durable."""
 
     seq: int
-    orders: tuple[TaskOrder, ...]
+    orders: tuple[ProcessOrder, ...]
 
 
 class StopOrder(Struct, frozen=True, array_like=True):

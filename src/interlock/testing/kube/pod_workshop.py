@@ -22,6 +22,7 @@ from interlock.resources.durations import Duration
 from interlock.resources.metadata import API_VERSION
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
+from interlock.resources.work import BatchWork, PodWork
 from interlock.testing.cluster_store import PATIENT
 from interlock.testing.kube.access import Access
 from interlock.testing.kube.pods import Play
@@ -106,7 +107,7 @@ class PodShop:
         played = {str(key): value for key, value in more.pop("played", {}).items()}
         told = TemplateMetadata(annotations={**_told(work), **played})
         pod = PodTemplate(spec={**spec, **more.pop("spec", {})}, metadata=told)
-        return self._order(job, index, attempt, pod=pod, **more)
+        return self._order(job, index, attempt, work=PodWork(template=pod), **more)
 
     def batch_order(
         self, played: dict[Play, str], *, job: str = "job", index: int = 0, **spec: Any
@@ -117,7 +118,7 @@ class PodShop:
             "spec": {"containers": [{"name": "main", "image": "none"}]},
         }
         batch_job = BatchJobTemplate(spec={"template": template, **spec})
-        return self._order(job, index, 1, batch_job=batch_job)
+        return self._order(job, index, 1, work=BatchWork(template=batch_job))
 
     async def until(self, true: Callable[[Told], bool]) -> Told:
         """Wait until the reports are so."""

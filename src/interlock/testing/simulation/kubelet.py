@@ -14,7 +14,8 @@ from typing import Any
 from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimLoop, SimProcess
 from interlock.forecast.rehearsal.simulated_machine import SIGKILL, SIGTERM, Life, read_behaviour
 from interlock.kube.pods import naming
-from interlock.resources.tasks import TaskOrder
+from interlock.resources.tasks import TaskOrder, process_of
+from interlock.resources.work import ProcessWork
 from interlock.testing.simulation.history import History
 from interlock.testing.simulation.kube_api import (
     Body,
@@ -164,7 +165,7 @@ class Kubelet:
             box.state = {"waiting": {"reason": "ErrImagePull", "message": "there is no such image"}}
             self._soon(self._sync, box.uid)
             return
-        behaviour = read_behaviour(box.order.command)
+        behaviour = read_behaviour(process_of(box.order).command)
         life = Life(box.order, behaviour, self._loop.now_us)
         box.life = life
         box.started_at = self._api.moment()
@@ -188,7 +189,7 @@ class Kubelet:
             return
         behaviour = box.life.behaviour
         if first and not behaviour.deaf:
-            polite = "polite" in box.order.command
+            polite = "polite" in process_of(box.order).command
             code = 0 if polite else TERMINATED
             self._later(min(behaviour.slow, grace_s), self._die, box, code)
         self._later(grace_s, self._die, box, KILLED)
@@ -254,6 +255,7 @@ class Kubelet:
             phase=pod["status"]["phase"] if is_over(pod) else _phase(box),
             startTime=pod["status"].get("startTime") or self._api.moment(),
             containerStatuses=[{"name": name, "state": box.state}],
+            conditions=_with_ready(pod, "running" in box.state),
         )
         newest = self._api.find("Pod", box.uid)
         if newest is not None and box.has_ended:
@@ -302,7 +304,7 @@ def order_of(pod: Body) -> TaskOrder:
         name=name,
         namespace=namespace,
         job=labels.get(naming.JOB, name),
-        command=command_of(pod),
+        work=ProcessWork(command=command_of(pod)),
         env=env,
     )
 
@@ -311,6 +313,12 @@ def _phase(box: Box) -> str:
     if "terminated" in box.state:
         return "Succeeded" if box.state["terminated"]["exitCode"] == 0 else "Failed"
     return "Running" if box.life is not None else "Pending"
+
+
+def _with_ready(pod: Body, ready: bool) -> list[Mapping[str, Any]]:
+    """The conditions of a pod, with that of its kubelet among them."""
+    others = [one for one in pod["status"].get("conditions") or () if one["type"] != "Ready"]
+    return [*others, {"type": "Ready", "status": "True" if ready else "False"}]
 
 
 def _state_of(pod: Body) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from interlock.kube.pods.sight import Sight
 from interlock.kube.pods.wire import BatchJob, Node, Pod, T
 from interlock.resources.durations import Duration
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
+from interlock.resources.work import PodWork
 from interlock.testing.builders import T0
 from interlock.testing.runtime_contract import (
     CannotStart,
@@ -67,7 +68,7 @@ class SimPodShop:
             name=task_name(job, index, attempt),
             namespace="default",
             job=job,
-            pod=pod_of("work", *_words(work)),
+            work=PodWork(template=pod_of("work", *_words(work))),
             grace=Duration(seconds=30),
         )
 

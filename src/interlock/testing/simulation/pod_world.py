@@ -14,6 +14,7 @@ from interlock.resources.errors import FencedError
 from interlock.resources.job import Job
 from interlock.resources.modes import Mode
 from interlock.resources.tasks import TaskOrder
+from interlock.runtimes.router import Router
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from interlock.testing.simulation.cluster import Cluster, is_ours
@@ -77,7 +78,7 @@ class PodPlane(Plane):
             self._runtime.abandon()
         records = FaultyRecords(self.store)
         self._runtime = self._sight.lead(partial(self._check, term), records=records)
-        return self._runtime
+        return Router({"pods": self._runtime}, own="pods", check=self.plane.gate.check)
 
     def _check(self, term: int) -> None:
         self.plane.gate.check()

@@ -10,6 +10,7 @@ from interlock.control.runtime import Runtime
 from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess
 from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
+from interlock.resources.work import ProcessWork
 from interlock.testing.builders import T0
 from interlock.testing.runtime_contract import (
     CannotStart,
@@ -32,9 +33,9 @@ class SimWorkShop:
 
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
-        self._machine = Machine(loop, Random(1), History(loop), T0)
+        self.machine = Machine(loop, Random(1), History(loop), T0)
         self._starts: dict[TaskId, int] = {}
-        self._machine.started.append(lambda life: self._count(life.order.id))
+        self.machine.started.append(lambda life: self._count(life.order.id))
         self._leaders: list[SimProcess] = []
         self._runtime = self._connect()
 
@@ -52,7 +53,7 @@ class SimWorkShop:
             name=task_name(job, index, attempt),
             namespace="default",
             job=job,
-            command=("work", *_words(work)),
+            work=ProcessWork(command=("work", *_words(work))),
         )
 
     async def until(self, true: Callable[[Told], bool]) -> Told:
@@ -70,7 +71,7 @@ class SimWorkShop:
 
     def let_go(self, task: TaskId) -> None:
         """Have work exit."""
-        self._machine.finish(task)
+        self.machine.finish(task)
 
     def starts(self, task: TaskId) -> int:
         """How often the work of an attempt was begun."""
@@ -78,7 +79,7 @@ class SimWorkShop:
 
     def alive(self) -> int:
         """How many processes live."""
-        return len(self._machine.lives)
+        return len(self.machine.lives)
 
     async def crash(self) -> None:
         """The leader is killed, and another one connects."""
@@ -97,9 +98,9 @@ class SimWorkShop:
         self._leaders.append(leader)
         weather = Weather(CALM)
         # The scene is played by the world, so answers have to reach it there.
-        world, machine = self._loop.world, self._machine.process
+        world, machine = self._loop.world, self.machine.process
         wire = Wire(self._loop, world, machine, weather, Random(2), _no_crash, in_order=True)
-        return FaultyRuntime(self._machine, wire, self._loop, len(self._leaders))
+        return FaultyRuntime(self.machine, wire, self._loop, len(self._leaders))
 
     def _count(self, task: TaskId) -> None:
         self._starts[task] = self._starts.get(task, 0) + 1

@@ -17,6 +17,7 @@ from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess, Spi
 from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.plane import ControlPlane
 from interlock.resources.modes import Mode
+from interlock.runtimes.router import Router
 from interlock.store.contract import Now
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryJournal, MemoryStore
@@ -138,7 +139,7 @@ class Plane:
         runtime = FaultyRuntime(world.machine, wire, world.loop, 0 if world.rivals else term)
         self._runtimes.append(runtime)
         await runtime.hello()
-        return runtime
+        return Router({"processes": runtime}, own="processes", check=self.plane.gate.check)
 
     def wire(self, server: SimProcess, *, in_order: bool = False) -> Wire:
         """A connection from this control plane to somebody."""

@@ -1,0 +1,42 @@
+"""Work: what one attempt runs, with every variable replaced by its value.
+
+Each type of work is a tagged struct, so that whoever is handed one knows what it is. What people
+write under `spec` is in `process` and `pods`; which types there are is in `work_types`.
+"""
+
+from __future__ import annotations
+
+from interlock.resources.metadata import Noun
+from interlock.resources.pods import BatchJobTemplate, PodTemplate
+from interlock.resources.process import EnvFile, ProcessLimits
+
+
+class Work(Noun, tag_field="type"):
+    """Base of all types of work."""
+
+
+class ProcessWork(Work, tag="process"):
+    """A process on the machine of a keeper."""
+
+    #: The program and all its arguments.
+    command: tuple[str, ...]
+    #: What its owner gave it; the order's own variables win over these, these over `env_from`.
+    env: dict[str, str] = {}
+    env_from: tuple[EnvFile, ...] = ()
+    working_dir: str | None = None
+    stdin: str | None = None
+    user: str | None = None
+    group: str | None = None
+    limits: ProcessLimits = ProcessLimits()
+
+
+class PodWork(Work, tag="pod"):
+    """A pod of a cluster."""
+
+    template: PodTemplate
+
+
+class BatchWork(Work, tag="batchJob"):
+    """A `batch/v1` Job of a cluster."""
+
+    template: BatchJobTemplate
