@@ -327,7 +327,7 @@ def test_a_log_that_cannot_be_had_is_explained(cluster: Access, namespace: str) 
         logs = PodLogs(shop.witness.pods, shop.client)
         await shop.until(lambda _: logs.newest_attempt(order.job_uid, 0) == 1)
 
-        for attempt, words in ((1, "on no node"), (2, "there is no pod of attempt 2")):
+        for attempt, words in ((1, "on no node"), (2, "there is no pod of attempt 3")):
             with pytest.raises(NoLogError, match=words):
                 async for _ in logs.read(
                     order.job_uid, 0, attempt, since=None, tail=3, follow=False

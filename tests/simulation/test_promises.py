@@ -32,6 +32,12 @@ PIECES = {
     "RivalPodWorld": 3,
     "ScheduleWorld": 3,
     "RivalScheduleWorld": 3,
+    "EvictionWorld": 4,
+    "RivalEvictionWorld": 4,
+    "EvictionPodWorld": 2,
+    "RivalEvictionPodWorld": 2,
+    "EvictionScheduleWorld": 2,
+    "RivalEvictionScheduleWorld": 2,
 }
 
 DB = LockRequest(key="db")

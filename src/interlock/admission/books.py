@@ -12,6 +12,7 @@ from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key
 from interlock.resources.schedule import ExpectedJob, controlled_lock, is_of_schedule
+from interlock.resources.transitions import was_admitted
 
 
 class Bookkeeping:
@@ -25,7 +26,12 @@ class Bookkeeping:
         self._owners = owners
 
     def has(self, job: Job) -> bool:
-        """Whether a Job may start as far as schedules are concerned."""
+        """Whether a Job may start as far as schedules are concerned.
+
+        One that was let in before was written down then, and that was crossed out since.
+        """
+        if was_admitted(job):
+            return True
         if not is_of_schedule(job):
             return _has_lock_of_owner(job)
         uid = job.metadata.uid

@@ -44,7 +44,7 @@ from interlock.resources.lock import Holder, Lock, LockSpec, lock_name
 from interlock.resources.metadata import Metadata
 from interlock.resources.modes import problems_for_mode
 from interlock.resources.schedule import why_told_to_stop
-from interlock.resources.transitions import has_ended, is_admitted
+from interlock.resources.transitions import has_ended, is_admitted, was_admitted
 
 #: A Job that is not in its schedule's books is written down as waiting for that after this time:
 #: it hardly ever takes as long, and a write less is a write less.
@@ -73,13 +73,17 @@ def decide_job(view: JobView, now: datetime) -> Decision:
     if held_back:
         return _wait(view, held_back)
     blocked = tuple(key for key in view.keys if not key.is_free)
-    full = next((key for key in blocked if key.is_full and not job.status.admission.sequence), None)
+    # What was put back was let in once: it waits, whatever it asked for when it was new.
+    refusable = () if was_admitted(job) else blocked
+    is_new = not job.status.admission.sequence
+    full = next((key for key in refusable if key.is_full and is_new), None)
     if full is not None:
         who = "1 Job waits" if full.ahead == 1 else f"{full.ahead} Jobs wait"
         message = f"{who} for lock {full.request.key} already"
         return _refuse(job, RefusalReason.QUEUE_FULL, message, now)
-    if any(key.is_taken and key.request.when_taken is WhenTaken.FORBID for key in blocked):
-        taken = next(k for k in blocked if k.request.when_taken is WhenTaken.FORBID and k.is_taken)
+    forbidden = (k for k in refusable if k.request.when_taken is WhenTaken.FORBID and k.is_taken)
+    taken = next(forbidden, None)
+    if taken is not None:
         message = f"lock {taken.request.key} is taken, and the Job must not wait for it"
         return _refuse(job, RefusalReason.LOCK_FORBIDDEN, message, now)
     if blocked or view.has_stray_grant:
@@ -131,7 +135,7 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
         # It would hold its locks and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))
         return _refuse(job, RefusalReason.INVALID, f"its definition is not good: {told}", now)
-    if spec.start_by is not None and spec.start_by <= now:
+    if spec.start_by is not None and spec.start_by <= now and not was_admitted(job):
         message = f"could not start by {spec.start_by:%Y-%m-%dT%H:%M:%SZ}"
         return _refuse(job, RefusalReason.START_DEADLINE_PASSED, message, now)
     return None
@@ -217,7 +221,8 @@ def _seen(job: Job) -> AdmissionStatus:
 
 
 def _deadline(job: Job) -> datetime | None:
-    moments = (job.spec.start_by, job.spec.kill_at)
+    start_by = None if was_admitted(job) else job.spec.start_by
+    moments = (start_by, job.spec.kill_at)
     return min((moment for moment in moments if moment is not None), default=None)
 
 

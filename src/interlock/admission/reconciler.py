@@ -9,6 +9,7 @@ from typing import Any
 
 from interlock.admission.books import Bookkeeping, newly_expected
 from interlock.admission.decide import decide_job, decide_lock, stands_in_line
+from interlock.admission.eviction import concerns_eviction, decide_eviction
 from interlock.admission.lines import Lines, LockKey, place_of
 from interlock.admission.view import Candidate, JobView, KeyView, LockView
 from interlock.control.cache import Cache
@@ -69,8 +70,10 @@ class AdmissionReconciler:
         """Decide about a Job or a Lock."""
         if key.kind == "Job":
             job = self._jobs.get(key)
-            if job is None or is_admitted(job) or has_ended(job):
+            if job is None or has_ended(job):
                 return Decision()
+            if is_admitted(job):
+                return decide_eviction(job, now)
             return decide_job(self.view_of_job(job), now)
         text = self._texts.get(key)
         if text is None:
@@ -86,7 +89,8 @@ class AdmissionReconciler:
         self._count(key, after)
         moved = self._lines.update(key, after if after and self._books.has(after) else None)
         is_open = after is not None and not is_admitted(after) and not has_ended(after)
-        if is_open and (moved or _concerns(before, after)):
+        is_news = moved or _concerns(before, after)
+        if (is_open and is_news) or concerns_eviction(before, after):
             yield key
         if moved or _frees(before, after):
             yield from self._lock_keys(before)

@@ -98,6 +98,8 @@ def _describe_admission(admission: AdmissionStatus) -> str:
         case AdmissionPhase.ADMITTED:
             tokens = ", ".join(f"{grant.key} fence {grant.token}" for grant in admission.grants)
             return f"admit ({tokens})" if tokens else "admit"
+        case AdmissionPhase.EVICTING:
+            return "evict"
         case AdmissionPhase.REFUSED:
             return f"refuse: {admission.refusal}"
         case AdmissionPhase.WAITING:

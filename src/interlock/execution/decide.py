@@ -34,7 +34,6 @@ from interlock.resources.actions import (
     RecordExecution,
     RemoveFinalizer,
 )
-from interlock.resources.admission import AdmissionPhase
 from interlock.resources.indexes import IndexSet
 from interlock.resources.job import (
     JOB_FINALIZER,
@@ -50,7 +49,7 @@ from interlock.resources.tasks import (
     TaskReport,
     TaskState,
 )
-from interlock.resources.transitions import ended_at, has_ended
+from interlock.resources.transitions import ended_at, has_ended, is_admitted, is_evicting
 from interlock.resources.variables import UnknownVariableError, task_count
 from interlock.resources.work_types import runs_nothing
 
@@ -86,10 +85,10 @@ def plan(view: ExecutionView, now: datetime) -> Plan:
         return _with_strays(view, Plan(Decision()), now)
     if has_ended(job):
         found = Plan(_rest(view, job, now))
-    elif job.status.admission.phase is AdmissionPhase.ADMITTED:
+    elif is_admitted(job):
         found = _advance(view, job, now)
     else:
-        found = Plan(Decision())
+        found = Plan(_between_rounds(view, job, now))
     return _with_strays(view, found, now) if view.strays else found
 
 
@@ -141,6 +140,18 @@ def _repeat_of(
     return earliest((repeat_at(view, report.id, report, now) for report in reports), now)
 
 
+# A Job that was put back
+
+
+def _between_rounds(view: ExecutionView, job: Job, now: datetime) -> Decision:
+    """Have the runtime forget what is left of earlier rounds while the Job waits."""
+    if not view.reports or not job.status.execution.round:
+        return Decision()
+    past = past_reports(view, job.status.execution)
+    cleared = tuple(clear_away(view, job, past, now))
+    return Decision(cleared, _repeat_of(view, past, now), FORGET if cleared else "")
+
+
 # A Job that is under way
 
 
@@ -157,7 +168,8 @@ def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
     halted = halt(job, execution, now)
     if halted.new or halted.shorter:
         execution = replace(execution, active=halted.active)
-    if execution.stopping_for is None and not job.spec.suspend and view.may_launch:
+    goes_on = execution.stopping_for is None and not is_evicting(job)
+    if goes_on and not job.spec.suspend and view.may_launch:
         return _held(job, _launch(view, job, folded, execution, halted, now))
     decision = compose(view, job, folded, execution, halted, (), now)
     return _held(job, Plan(_troubled(view, decision, now), len(execution.active)))

@@ -10,7 +10,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from interlock.resources.job import Job
-from interlock.resources.tasks import ExecutionStatus, RetryWait, TaskState, TaskStatus, task_name
+from interlock.resources.tasks import (
+    ExecutionStatus,
+    RetryWait,
+    TaskState,
+    TaskStatus,
+    first_attempt,
+    task_name,
+)
 from interlock.resources.work_types import type_of
 
 #: How many attempts of one Job are under way or waiting for a retry at a time, so that its
@@ -46,20 +53,22 @@ def _candidates(execution: ExecutionStatus, now: datetime) -> Iterator[tuple[int
         if wait.not_before <= now:
             yield wait.index, wait.attempt
     held = len(execution.active) + len(execution.retrying)
+    first = first_attempt(execution.round)
     for index in islice(_never_tried(execution), max(0, MOST_AT_ONCE - held)):
-        yield index, 0
+        yield index, first
 
 
 def _never_tried(execution: ExecutionStatus) -> Iterator[int]:
-    """Task numbers that no attempt was made of.
+    """Task numbers that no attempt was made of in this round.
 
-    Tasks are first tried in order, so these begin after as many as were tried; the check below
-    is for a status that a person has edited.
+    Tasks are first tried in order, so in the first round these begin after as many as were tried;
+    the check below is for later rounds, and for a status that a person has edited.
     """
     current = {task.index for task in execution.active}
     current.update(wait.index for wait in execution.retrying)
-    for index in range(_tried(execution), execution.total):
-        if index not in current and index not in execution.succeeded:
+    begin = 0 if execution.round else _tried(execution)
+    for index in execution.succeeded.missing(begin, execution.total):
+        if index not in current and index not in execution.failed:
             yield index
 
 

@@ -8,7 +8,13 @@ from datetime import datetime, timedelta
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import ForgetTask, StopTask
 from interlock.resources.job import Job
-from interlock.resources.tasks import ExecutionStatus, ReportState, TaskId, TaskReport
+from interlock.resources.tasks import (
+    ExecutionStatus,
+    ReportState,
+    TaskId,
+    TaskReport,
+    round_of,
+)
 
 #: What an attempt whose Job is gone gets between SIGTERM and SIGKILL.
 STRAY_GRACE_S = 30.0
@@ -47,6 +53,8 @@ def past_reports(
 
 def _is_past(report: TaskReport, execution: ExecutionStatus, reached: dict[int, int]) -> bool:
     index = report.index
+    if round_of(report.attempt) < execution.round:
+        return True
     if index in reached:
         return report.attempt < reached[index]
     return index in execution.succeeded or index in execution.failed

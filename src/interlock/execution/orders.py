@@ -9,7 +9,14 @@ from msgspec.structs import replace
 
 from interlock.resources.job import Job
 from interlock.resources.schedule import scheduled_at, written_moment
-from interlock.resources.tasks import TaskId, TaskOrder, TaskStatus, task_name
+from interlock.resources.tasks import (
+    TaskId,
+    TaskOrder,
+    TaskStatus,
+    number_in_round,
+    round_of,
+    task_name,
+)
 from interlock.resources.variables import context_of
 from interlock.resources.work_types import type_of
 
@@ -66,7 +73,8 @@ def _own_variables(job: Job, index: int, attempt: int, name: str) -> dict[str, s
         "INTERLOCK_JOB_UID": metadata.uid,
         "INTERLOCK_TASK": name,
         "INTERLOCK_TASK_INDEX": str(index),
-        "INTERLOCK_ATTEMPT": str(attempt),
+        "INTERLOCK_ATTEMPT": str(number_in_round(attempt)),
+        "INTERLOCK_ROUND": str(round_of(attempt)),
     }
     due = scheduled_at(job)
     if due is not None:

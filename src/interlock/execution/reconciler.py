@@ -137,6 +137,9 @@ class ExecutionReconciler:
             self._room.leave(key)
             if key in self._strays or (after is not None and not _waits(after)):
                 yield key
+            elif after is not None and after.status.execution.round:
+                # What is left of its earlier rounds is cleared away.
+                yield key
         yield from self._room.next()
 
     def _is_left_behind(self, key: Key, before: Job | None, after: Job | None) -> bool:

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 from interlock.resources.ends import counts_as_failed
 from interlock.resources.job import Backoff, Retries
-from interlock.resources.tasks import EndedTask, TaskResult
+from interlock.resources.tasks import EndedTask, TaskResult, number_in_round
 
 #: No delay is longer than this; without a limit, doubling soon leaves the calendar.
 LONGEST_DELAY = timedelta(days=365)
@@ -19,7 +19,7 @@ def may_retry(retries: Retries, ended: EndedTask) -> bool:
     The lists of exit codes speak of tasks that ended by themselves. An attempt without an exit
     code of its own (not started, out of time, lost to a restart) is tried again.
     """
-    if ended.attempt >= retries.limit or not counts_as_failed(ended):
+    if number_in_round(ended.attempt) >= retries.limit or not counts_as_failed(ended):
         return False
     code = own_exit_code(ended)
     if code is None:
@@ -39,12 +39,14 @@ def own_exit_code(ended: EndedTask) -> int | None:
 
 
 def delay_before(retries: Retries, job_uid: str, index: int, attempt: int) -> timedelta:
-    """How long attempt number `attempt` (1 is the first retry) waits after the one before it."""
+    """How long an attempt waits after the one before it; number 1 of a round is its first retry."""
     delay: timedelta = retries.delay
     if not delay:
         return delay
     longest: timedelta = retries.max_delay if retries.max_delay is not None else LONGEST_DELAY
-    delay = min(delay * _growth(retries.backoff, attempt, longest / delay), longest)
+    delay = min(
+        delay * _growth(retries.backoff, number_in_round(attempt), longest / delay), longest
+    )
     if retries.jitter > 0:
         delay = min(delay * (1 + retries.jitter * luck(job_uid, index, attempt)), longest)
     return delay

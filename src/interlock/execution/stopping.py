@@ -20,6 +20,7 @@ from interlock.resources.tasks import (
     TaskState,
     TaskStatus,
 )
+from interlock.resources.transitions import is_evicting
 
 _CAUSES = {
     ExecutionReason.COMPLETED: StopCause.NOT_NEEDED,
@@ -89,7 +90,7 @@ def told_to_stop(job: Job, execution: ExecutionStatus, now: datetime) -> Settled
     if spec.kill_at is not None and spec.kill_at <= now:
         return Settled(ExecutionReason.KILLED, why_told_to_stop(job))
     ends_by = times_out_at(spec, execution)
-    if ends_by is not None and ends_by <= now:
+    if ends_by is not None and ends_by <= now and not is_evicting(job):
         return Settled(ExecutionReason.TIMEOUT, f"it ran longer than its timeout of {spec.timeout}")
     return None
 
@@ -138,11 +139,14 @@ def outcome_of(job: Job, execution: ExecutionStatus) -> Settled:
 
 
 def stop_cause_of(
-    task: TaskStatus, spec: JobSpec, stopping_for: ExecutionReason | None, now: datetime
+    task: TaskStatus, job: Job, stopping_for: ExecutionReason | None, now: datetime
 ) -> StopCause | None:
     """Why an attempt that was not told to stop yet must be told now, if it must."""
+    spec = job.spec
     if stopping_for is not None:
         return _CAUSES[stopping_for]
+    if is_evicting(job):
+        return StopCause.EVICTED
     expires = expires_at(task, spec)
     if expires is None or expires > now:
         return None
@@ -193,7 +197,7 @@ def halt(job: Job, execution: ExecutionStatus, now: datetime) -> Stops:
     shorter: list[TaskStatus] = []
     for task in execution.active:
         if task.stop_cause is None:
-            cause = stop_cause_of(task, spec, execution.stopping_for, now)
+            cause = stop_cause_of(task, job, execution.stopping_for, now)
             if cause is not None:
                 task = told(task, spec, cause, now)
                 new.append(task)
@@ -210,6 +214,8 @@ def moments(job: Job, execution: ExecutionStatus) -> Iterator[datetime]:
     if execution.stopping_for is None:
         if spec.kill_at is not None:
             yield spec.kill_at
+        if is_evicting(job):
+            return
         ends_by = times_out_at(spec, execution)
         if ends_by is not None:
             yield ends_by

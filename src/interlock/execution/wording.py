@@ -12,6 +12,7 @@ from interlock.resources.tasks import (
     TaskResult,
     TaskState,
     TaskStatus,
+    attempt_in_words,
 )
 
 _STOPPED = {
@@ -21,6 +22,7 @@ _STOPPED = {
     StopCause.PENDING_TIMEOUT: "it did not start within pendingTimeout",
     StopCause.TASK_TIMEOUT: "it ran longer than taskTimeout",
     StopCause.JOB_TIMEOUT: "the Job ran longer than its timeout",
+    StopCause.EVICTED: "the Job is put back",
     StopCause.NOT_NEEDED: "it is not needed any more",
 }
 #: Why a runtime is told to forget.
@@ -36,7 +38,7 @@ _ENDS = {
 
 def end_of(ended: EndedTask) -> str:
     """How one attempt ended."""
-    attempt = f" (attempt {ended.attempt + 1})" if ended.attempt else ""
+    attempt = f" ({attempt_in_words(ended.attempt)})" if ended.attempt else ""
     return f"task {ended.index}{attempt} {_how(ended)}"
 
 
@@ -86,7 +88,8 @@ def starts(orders: Sequence[TaskOrder]) -> str:
     if len(orders) > 1:
         return f"start {len(orders)} tasks"
     order = orders[0]
-    return f"start task {order.index}" + (f", attempt {order.attempt + 1}" if order.attempt else "")
+    which = f", {attempt_in_words(order.attempt)}" if order.attempt else ""
+    return f"start task {order.index}{which}"
 
 
 def stops(tasks: Sequence[TaskStatus], because: str) -> str:

@@ -17,6 +17,8 @@ from interlock.resources.job_changes import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTE
 from interlock.resources.shapes import default_of, fields_of, plain
 
 _PHASE = "oldSelf.?status.?admission.?phase.orValue('Waiting')"
+#: One that was put back waits too, and was let in.
+_NEVER_LET_IN = f"({_PHASE} == 'Waiting' && oldSelf.?status.?admission.?evictions.orValue(0) == 0)"
 #: Whoever writes a status cannot change the spec, and whoever writes the rest cannot change the
 #: status: where the phases differ, the specs are the same.
 _STATUS_WRITTEN = "self.status.phase != oldSelf.status.phase"
@@ -42,7 +44,7 @@ def job_change() -> Schema:
     """
     same = f"({_ENDED} ? {_after_end()} : {_after_admission()})"
     return rule(
-        f"{_STATUS_WRITTEN} || {_PHASE} == 'Waiting' || self.spec == oldSelf.spec || {same}",
+        f"{_STATUS_WRITTEN} || {_NEVER_LET_IN} || self.spec == oldSelf.spec || {same}",
         "may not change like this any more",
         messageExpression=f"{_ENDED} ? '{_AFTER_END}' : '{_AFTER_ADMISSION}'",
         fieldPath=".spec",

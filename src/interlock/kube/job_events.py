@@ -8,7 +8,7 @@ from typing import assert_never
 
 from msgspec import Struct
 
-from interlock.resources.admission import AdmissionPhase, Wait, WaitReason
+from interlock.resources.admission import AdmissionPhase, Eviction, Wait, WaitReason
 from interlock.resources.job import Job
 from interlock.resources.tasks import EndedTask, JobResult, TaskResult, TaskState
 
@@ -49,6 +49,18 @@ def _admission(before: Job, after: Job) -> Iterator[Told]:
     elif now.phase is AdmissionPhase.WAITING and now.waits and now.waits != was.waits:
         waits = "; ".join(_wait(wait, after) for wait in now.waits)
         yield Told(NORMAL, "Held", f"waits: {waits}")
+    if now.eviction is not None and now.eviction != was.eviction:
+        yield _put_back(now.eviction)
+
+
+def _put_back(eviction: Eviction) -> Told:
+    who = f" by {eviction.by}" if eviction.by else ""
+    why = f": {eviction.message}" if eviction.message else ""
+    if eviction.ended_at is None:
+        return Told(NORMAL, "Evicting", f"{eviction.reason.value}{who}{why}")
+    return Told(
+        NORMAL, "Evicted", f"waits again, everything given back; {eviction.reason}{who}{why}"
+    )
 
 
 def _wait(wait: Wait, job: Job) -> str:

@@ -14,6 +14,7 @@ from interlock.api.requests import FLAGS, Request, Send
 from interlock.reporting.parameters import LOG, check_known, moment_in, number_in
 from interlock.reporting.words import plural
 from interlock.resources.job import Job
+from interlock.resources.tasks import number_in_round, round_of
 
 _HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
 
@@ -128,4 +129,8 @@ def _no_log(job: Job, task: int) -> str:
 
 
 def _attempts(newest: int | None) -> str:
-    return plural(0 if newest is None else newest + 1, "attempt")
+    if newest is None:
+        return plural(0, "attempt")
+    made = plural(number_in_round(newest) + 1, "attempt")
+    round = round_of(newest)
+    return f"{made} in round {round + 1}" if round else made

@@ -69,6 +69,7 @@ _DOES = {
     JobPhase.RETRY_BACKOFF: "waits to try again",
     JobPhase.TERMINATING: "is being stopped",
     JobPhase.KILLING: "is being stopped",
+    JobPhase.EVICTING: "is being put back",
     JobPhase.UNKNOWN: "is in an unknown state and keeps its locks",
 }
 

@@ -15,7 +15,7 @@ from interlock.resources.job import Job, JobPhase, LockRequest
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
 from interlock.resources.schedule import SUSPENDED_BY_ANNOTATION
-from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus
+from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
 
 
@@ -142,6 +142,8 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bo
         JobPhase.RETRY_BACKOFF: f"{name} waits to try again: {done}",
         JobPhase.TERMINATING: f"{name} is decided, and its other tasks are being stopped{because}",
         JobPhase.KILLING: f"{name} is being stopped{because}",
+        JobPhase.EVICTING: f"{name} is being put back: it still holds all it held, and its tasks"
+        " are being stopped",
         JobPhase.UNKNOWN: f"{name} is in an unknown state"
         + (" and keeps its locks" if job.status.admission.grants else ""),
     }
@@ -151,7 +153,8 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bo
 def _end(job: Job) -> str:
     name, status = job.metadata.name, job.status
     if status.admission.phase is AdmissionPhase.REFUSED:
-        return f"{name} never started: {status.admission.message}"
+        again = " again" if status.admission.evictions else ""
+        return f"{name} never started{again}: {status.admission.message}"
     execution = status.execution
     over = ended_at(job)
     ran = length(over - execution.started_at) if over and execution.started_at else ""
@@ -291,7 +294,7 @@ def _retry_waits(job: Job, now: datetime) -> Iterable[Waiting]:
     first = min(execution.retrying, key=lambda wait: wait.not_before)
     message = (
         f"{plural(len(execution.retrying), 'task')} to try again, the first "
-        f"(task {first.index}, attempt {first.attempt + 1} of {job.spec.retries.limit + 1}) "
+        f"(task {first.index}, {attempt_in_words(first.attempt, job.spec.retries.limit + 1)}) "
         f"at {clock_time(first.not_before, now)}"
     )
     if execution.active:
@@ -304,6 +307,7 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     trouble = job.status.trouble
     if trouble is not None and trouble.order is not Order.LAUNCH:
         yield "trouble", _trouble_words(trouble, now)
+    yield from _eviction(job, now)
     if job.is_going:
         yield "deleted", "it goes as soon as its tasks are proven gone"
     denied = trouble is not None and trouble.order is Order.STOP
@@ -316,6 +320,23 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
         name = job.metadata.name
         yield "way out", f"if it is surely gone: interlock release {name} --reason …"
     yield from _ends(job)
+
+
+def _eviction(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
+    """That the Job is, or was, put back: by whom, why, when, and how often."""
+    admission = job.status.admission
+    eviction = admission.eviction
+    if eviction is None:
+        return
+    who = f"{eviction.reason.value.lower()} by {eviction.by}" if eviction.by else "requeued"
+    why = f": {eviction.message}" if eviction.message else ""
+    if eviction.ended_at is None:
+        since_then = clock_time(eviction.began_at, now)
+        yield "put back", f"{who} at {since_then}{why}; then it waits again, behind others"
+        return
+    times = plural(admission.evictions, "time")
+    last = clock_time(eviction.ended_at, now)
+    yield "put back", f"{times}, last at {last}, {who}{why}"
 
 
 def _ends(job: Job) -> Iterable[tuple[str, str]]:
@@ -336,7 +357,9 @@ def _ends(job: Job) -> Iterable[tuple[str, str]]:
 def _attempt_name(job: Job, task: TaskStatus | EndedTask) -> str:
     """The name of an attempt; where there may be others, which it is. People count from 1."""
     limit = job.spec.retries.limit
-    return f"{task.name} (attempt {task.attempt + 1} of {limit + 1})" if limit else task.name
+    if not limit:
+        return task.name
+    return f"{task.name} ({attempt_in_words(task.attempt, limit + 1)})"
 
 
 def _stalled_details(view: WhyView) -> Iterable[tuple[str, str]]:
@@ -365,6 +388,7 @@ _STOP_WORDS = {
     StopCause.PENDING_TIMEOUT: "it did not start in time",
     StopCause.TASK_TIMEOUT: "it ran longer than taskTimeout",
     StopCause.JOB_TIMEOUT: "the Job ran longer than its timeout",
+    StopCause.EVICTED: "the Job is put back",
     StopCause.NOT_NEEDED: "the outcome does not depend on it any more",
 }
 

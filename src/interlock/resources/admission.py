@@ -12,8 +12,11 @@ class AdmissionPhase(StrEnum):
 
     #: Not looked at yet, or waiting for what `waits` says.
     WAITING = "Waiting"
-    #: May run. Final: an admitted Job never goes back.
+    #: May run.
     ADMITTED = "Admitted"
+    #: Being put back: it still holds everything, and its attempts are being stopped. It waits again
+    #: once they are proven gone.
+    EVICTING = "Evicting"
     #: Will never run. Final.
     REFUSED = "Refused"
 
@@ -31,8 +34,15 @@ class WaitReason(StrEnum):
     LOCK_TAKEN = "LockTaken"
 
 
+class EvictionReason(StrEnum):
+    """Why a Job that was let in is put back."""
+
+    #: A person said so: interlock requeue.
+    REQUEUED = "Requeued"
+
+
 class RefusalReason(StrEnum):
-    """Why a Job will never start."""
+    """Why a Job will never start, or never again."""
 
     #: The definition is not good; it came into the store past the door.
     INVALID = "Invalid"
@@ -42,11 +52,11 @@ class RefusalReason(StrEnum):
     QUEUE_FULL = "QueueFull"
     #: spec.startBy passed while it waited.
     START_DEADLINE_PASSED = "StartDeadlinePassed"
-    #: It was told to stop before it started.
+    #: It was told to stop before it started, or started again.
     KILLED_BEFORE_START = "KilledBeforeStart"
     #: A newer Job with whenTaken: Replace took its place in the line.
     REPLACED = "Replaced"
-    #: It was deleted before it started.
+    #: It was deleted before it started, or started again.
     DELETED_BEFORE_START = "DeletedBeforeStart"
 
 
@@ -67,11 +77,24 @@ class Grant(Noun):
     token: int
 
 
+class Eviction(Noun):
+    """How a Job is, or was last, put back."""
+
+    reason: EvictionReason
+    began_at: Moment
+    #: Who ordered it, and what they said about it.
+    by: str = ""
+    message: str = ""
+    #: When everything was given back; not given while attempts may still be doing something.
+    ended_at: Moment | None = None
+
+
 class AdmissionStatus(Noun):
     """Written by the admission room alone."""
 
     phase: AdmissionPhase = AdmissionPhase.WAITING
     #: The Job's place in the order of creation: a version of the store. 0 until first looked at.
+    #: One that is put back takes a new place, behind those who wait.
     sequence: int = 0
     #: Grants of an earlier epoch were given back and count for nothing.
     epoch: int = 0
@@ -83,3 +106,6 @@ class AdmissionStatus(Noun):
     message: str = ""
     #: The newer Job that takes this one's place; the execution room stops it then.
     replaced_by: str = ""
+    #: How often it was put back, and how that went the last time.
+    evictions: int = 0
+    eviction: Eviction | None = None

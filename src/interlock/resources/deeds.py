@@ -12,6 +12,9 @@ from interlock.resources.job import (
     CREATOR_ANNOTATION,
     RELEASE_ANNOTATION,
     RELEASED_BY_ANNOTATION,
+    REQUEUE_ANNOTATION,
+    REQUEUE_ROUND_ANNOTATION,
+    REQUEUED_BY_ANNOTATION,
     Job,
 )
 from interlock.resources.job_config import JobConfig
@@ -53,6 +56,7 @@ def _changes(old: Resource, new: Resource, person: str, now: datetime) -> Iterat
     if isinstance(old, Job) and isinstance(new, Job):
         yield from _stop(old, new, person, now)
         yield from _release(old, new, person)
+        yield from _requeue(old, new, person)
     if isinstance(old, Job | JobConfig | ControlledJob) and isinstance(
         new, Job | JobConfig | ControlledJob
     ):
@@ -82,6 +86,14 @@ def _release(old: Job, new: Job, person: str) -> Iterator[str]:
     reason = new.metadata.annotations.get(RELEASE_ANNOTATION)
     if reason is not None and reason != old.metadata.annotations.get(RELEASE_ANNOTATION):
         yield f"released by {_who(new, RELEASED_BY_ANNOTATION, person)}: {reason}"
+
+
+def _requeue(old: Job, new: Job, person: str) -> Iterator[str]:
+    was, now = old.metadata.annotations, new.metadata.annotations
+    order = (REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION)
+    if REQUEUE_ANNOTATION in now and any(was.get(name) != now.get(name) for name in order):
+        reason = now[REQUEUE_ANNOTATION]
+        yield f"requeued by {_who(new, REQUEUED_BY_ANNOTATION, person)}: {reason}"
 
 
 def _suspension(

@@ -44,6 +44,13 @@ class IndexSet:
         """The set with all these numbers in it."""
         return self._of(_joined(sorted((*self._ranges, *((i, i) for i in indexes)))))
 
+    def missing(self, begin: int, end: int) -> Iterator[int]:
+        """The numbers from `begin` up to and without `end` that are not in the set, in order."""
+        for first, last in self._ranges:
+            yield from range(begin, min(first, end))
+            begin = max(begin, last + 1)
+        yield from range(begin, end)
+
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):
             return False

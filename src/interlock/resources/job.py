@@ -55,6 +55,11 @@ RELEASE_ANNOTATION = "interlock.dev/release"
 #: The attempts that this word was given for, and who gave it. About others it says nothing.
 RELEASED_ATTEMPTS_ANNOTATION = "interlock.dev/released-attempts"
 RELEASED_BY_ANNOTATION = "interlock.dev/released-by"
+#: A person's order to put a Job back that was let in; its value is the reason.
+REQUEUE_ANNOTATION = "interlock.dev/requeue"
+#: The round that this order was given for, and who gave it. Of another round it says nothing.
+REQUEUE_ROUND_ANNOTATION = "interlock.dev/requeue-round"
+REQUEUED_BY_ANNOTATION = "interlock.dev/requeued-by"
 #: The name of the Job that this one repeats.
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
 #: Who created the object: as the door found out, or else as the client told it.
@@ -111,7 +116,7 @@ class Backoff(StrEnum):
 class Retries(Noun):
     """What to do about a task that failed."""
 
-    #: Further attempts after the first, per task.
+    #: Further attempts after the first, per task; all of them again in every round.
     limit: Annotated[int, Limit(0, MAX_RETRIES)] = 0
     #: From the end of one attempt to the start of the next.
     delay: Duration = Duration()
@@ -175,7 +180,7 @@ class JobSpec(Noun):
     pending_timeout: Duration = Duration(minutes=15)
     #: A task that runs longer is stopped, and counts as failed.
     task_timeout: SomeTime | None = None
-    #: A Job that runs longer, all attempts together, is stopped, and fails.
+    #: A Job that runs longer, all attempts of a round together, is stopped, and fails.
     timeout: SomeTime | None = None
     #: From SIGTERM to SIGKILL.
     grace_period: Duration = Duration(seconds=30)
@@ -187,7 +192,7 @@ class JobSpec(Noun):
     kill_at: Moment | None = None
     #: The Job does not start before this moment.
     start_after: Moment | None = None
-    #: The Job is refused when it could not start until this moment.
+    #: The Job is refused when it could not start until this moment; not one that was put back.
     start_by: Moment | None = None
     #: An ended Job is deleted after this time; None keeps it.
     ttl_after_finished: Duration | None = None
@@ -225,6 +230,9 @@ class JobPhase(StrEnum):
     TERMINATING = "Terminating"
     #: The Job was told to stop; its tasks are not all proven gone.
     KILLING = "Killing"
+    #: The Job is put back: its tasks are being stopped, and it still holds its locks. Then it waits
+    #: again.
+    EVICTING = "Evicting"
     #: What became of a task cannot be proven. The Job keeps its locks.
     UNKNOWN = "Unknown"
     #: Ended: as asked.

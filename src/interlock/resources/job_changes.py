@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec
 from interlock.resources.metadata import Resource
 from interlock.resources.suggestions import Findings
-from interlock.resources.transitions import has_ended, is_admitted
+from interlock.resources.transitions import has_ended, was_admitted
 from interlock.resources.work_types import work_types
 
 #: Fields that tasks were, or may have been, started with. Of locks only the keys count.
@@ -27,12 +27,12 @@ def check_job_change(old: Job, new: Job, to: Findings) -> None:
     """Refuse what a change of a Job asks for that is not possible.
 
     Before a Job is admitted everything may change. From then on, what its tasks are made of may
-    not; once it has ended, only how long it is kept.
+    not, also while it waits again; once it has ended, only how long it is kept.
     """
     if old.spec != new.spec:
         if has_ended(old):
             _refuse_after_end(old.spec, new.spec, to)
-        elif is_admitted(old):
+        elif was_admitted(old):
             _refuse_after_admission(old.spec, new.spec, to)
     if not has_ended(old) and _lets_go(old, new):
         message = f"{JOB_FINALIZER} stays until the Job's tasks are proven gone"

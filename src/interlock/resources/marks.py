@@ -22,6 +22,9 @@ from interlock.resources.job import (
     RELEASE_ANNOTATION,
     RELEASED_ATTEMPTS_ANNOTATION,
     RELEASED_BY_ANNOTATION,
+    REQUEUE_ANNOTATION,
+    REQUEUE_ROUND_ANNOTATION,
+    REQUEUED_BY_ANNOTATION,
     RETRY_OF_ANNOTATION,
     Job,
     released_attempts,
@@ -52,7 +55,7 @@ from interlock.resources.schedule import (
     TIMEZONE_ANNOTATION,
 )
 from interlock.resources.suggestions import Findings, child, did_you_mean
-from interlock.resources.transitions import has_ended
+from interlock.resources.transitions import has_ended, is_admitted
 
 PREFIX = f"{GROUP}/"
 R = TypeVar("R", bound=Resource)
@@ -66,6 +69,7 @@ class Given(StrEnum):
     WHILE_HELD = "while spec.suspend is true"
     WHILE_STOPPED_OR_HELD = "while spec.killAt is set or spec.suspend is true"
     WHILE_UNKNOWN = "while the Job is Unknown, for the attempts that are"
+    WHILE_ADMITTED = "while the Job is let in and not over, for its round"
     UNTIL_ACCOUNTED = "while the JobConfig is suspended, or has not accounted for anything"
     NEVER = "never: it is the control plane's own"
 
@@ -113,6 +117,17 @@ MARKS: tuple[Mark, ...] = (
         "The attempts that this word is about; about others it says nothing.",
     ),
     Mark(RELEASED_BY_ANNOTATION, _JOB, Writer.DOOR, Given.WHILE_UNKNOWN, "Who gave this word."),
+    Mark(
+        REQUEUE_ANNOTATION, _JOB, Writer.PEOPLE, Given.WHILE_ADMITTED,
+        "A person's order to put the Job back, and why.",
+    ),
+    Mark(
+        REQUEUE_ROUND_ANNOTATION, _JOB, Writer.DOOR, Given.WHILE_ADMITTED,
+        "The round that this order is for; of another it says nothing.",
+    ),
+    Mark(
+        REQUEUED_BY_ANNOTATION, _JOB, Writer.DOOR, Given.WHILE_ADMITTED, "Who gave this order."
+    ),
     Mark(
         SUSPEND_REASON_ANNOTATION, _HELD, Writer.PEOPLE, Given.WHILE_STOPPED_OR_HELD,
         "Why it is held back; user-stop on a Job: a person stopped it, for this window.",
@@ -246,6 +261,14 @@ def _is_released(old: Resource | None, new: Resource) -> bool:
     return bool(unknown) and named <= unknown
 
 
+def _is_put_back(old: Resource | None, new: Resource) -> bool:
+    """Whether an order to put a Job back is given for the round that it is in."""
+    if not isinstance(old, Job) or has_ended(old) or not is_admitted(old):
+        return False
+    named = new.metadata.annotations.get(REQUEUE_ROUND_ANNOTATION)
+    return named is None or named == str(old.status.execution.round)
+
+
 def _is_new_to_the_books(old: Resource | None, new: Resource) -> bool:
     assert isinstance(new, JobConfig)
     if not isinstance(old, JobConfig) or new.spec.suspend:
@@ -259,6 +282,7 @@ _MEANS_SOMETHING: dict[Given, Callable[[Resource | None, Resource], bool]] = {
     Given.WHILE_HELD: _is_held,
     Given.WHILE_STOPPED_OR_HELD: lambda old, new: _is_stopped(old, new) or _is_held(old, new),
     Given.WHILE_UNKNOWN: _is_released,
+    Given.WHILE_ADMITTED: _is_put_back,
     Given.UNTIL_ACCOUNTED: _is_new_to_the_books,
     Given.NEVER: lambda *_: False,
 }
@@ -292,7 +316,12 @@ def with_kept_marks(old: Resource, new: R) -> tuple[R, tuple[str, ...]]:
 #: A text in which a client tells who gave an order; the name is not its to tell.
 _TOLD_BY = re.compile(r"(stopped|restarted) by [^:]*(: .*)?", re.DOTALL)
 #: Who says so, in the order of the marks that it is about.
-_BY = (STOPPED_BY_ANNOTATION, SUSPENDED_BY_ANNOTATION, RELEASED_BY_ANNOTATION)
+_BY = (
+    STOPPED_BY_ANNOTATION,
+    SUSPENDED_BY_ANNOTATION,
+    RELEASED_BY_ANNOTATION,
+    REQUEUED_BY_ANNOTATION,
+)
 
 
 def completed(old: Resource | None, new: R, person: str) -> R:
@@ -312,6 +341,7 @@ def completed(old: Resource | None, new: R, person: str) -> R:
         if isinstance(old, Job) and isinstance(new, Job):
             _sign_stop(old, new, notes, person)
             _sign_release(old, notes, person)
+            _sign_requeue(old, notes, person)
     made = new
     if notes != new.metadata.annotations:
         made = replace(new, metadata=replace(new.metadata, annotations=notes))
@@ -388,6 +418,21 @@ def _sign_release(old: Job, notes: dict[str, str], person: str) -> None:
         notes[RELEASED_ATTEMPTS_ANNOTATION] = ",".join(sorted(unknown_attempts(old)))
     if person:
         notes[RELEASED_BY_ANNOTATION] = person
+
+
+def _sign_requeue(old: Job, notes: dict[str, str], person: str) -> None:
+    about = (REQUEUE_ROUND_ANNOTATION, REQUEUED_BY_ANNOTATION)
+    if REQUEUE_ANNOTATION not in notes:
+        for name in about:
+            if not _changed(old, notes, name):
+                notes.pop(name, None)
+        return
+    if not _changed(old, notes, REQUEUE_ANNOTATION, *about):
+        return
+    if not _changed(old, notes, REQUEUE_ROUND_ANNOTATION):
+        notes[REQUEUE_ROUND_ANNOTATION] = str(old.status.execution.round)
+    if person:
+        notes[REQUEUED_BY_ANNOTATION] = person
 
 
 def _signed(one: Override, before: tuple[Override, ...], person: str) -> Override:

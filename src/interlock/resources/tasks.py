@@ -10,7 +10,12 @@ from msgspec import json
 from interlock.resources.durations import Duration
 from interlock.resources.indexes import IndexSet
 from interlock.resources.metadata import Moment, Noun
+from interlock.resources.naming import MAX_LABEL, cut_name
 from interlock.resources.work import ProcessWork, Work
+
+#: Attempts are numbered by rounds: those of the first from 0, of the second from this number on,
+#: and so forth. No round has as many, so the number of an attempt says its round and rises with it.
+ATTEMPTS_IN_ROUND = 10_000
 
 
 class TaskId(NamedTuple):
@@ -54,6 +59,8 @@ class StopCause(StrEnum):
     TASK_TIMEOUT = "TaskTimeout"
     #: The Job ran longer than spec.timeout.
     JOB_TIMEOUT = "JobTimeout"
+    #: The Job is put back: it waits again, and begins a new round.
+    EVICTED = "Evicted"
     #: The Job's outcome no longer depends on it.
     NOT_NEEDED = "NotNeeded"
 
@@ -214,8 +221,12 @@ class ExecutionReason(StrEnum):
 class ExecutionStatus(Noun):
     """Written by the execution room alone. Its size is bounded whatever the number of tasks."""
 
+    #: How often the Job was put back before: each time a new round of attempts begins. What
+    #: succeeded stays so; every other task has all its attempts again.
+    round: int = 0
     #: How many tasks the Job has; 0 until it starts.
     total: int = 0
+    #: When the round began.
     started_at: Moment | None = None
     #: When the outcome was settled by a rule and the remaining tasks were told to stop.
     stopping_at: Moment | None = None
@@ -234,7 +245,7 @@ class ExecutionStatus(Noun):
     #: The newest attempts that are over, oldest first, at most KEPT_ENDED of them. That for which
     #: the Job failed is always among them.
     ended: tuple[EndedTask, ...] = ()
-    #: Attempts recorded so far, of all tasks.
+    #: Attempts recorded so far, of all tasks and rounds.
     attempts: int = 0
 
 
@@ -336,4 +347,47 @@ def is_ready(task: TaskStatus | TaskReport) -> bool:
 
 def task_name(job: str, index: int, attempt: int) -> str:
     """The name of an attempt: the same cause always gives the same name."""
-    return f"{job}-{index}-{attempt}"
+    if attempt < ATTEMPTS_IN_ROUND:
+        return f"{job}-{index}-{attempt}"
+    tail = f"-{index}-r{round_of(attempt)}-{number_in_round(attempt)}"
+    return cut_name(job, MAX_LABEL - len(tail)) + tail
+
+
+def round_of(attempt: int) -> int:
+    """The round that an attempt is of."""
+    return attempt // ATTEMPTS_IN_ROUND
+
+
+def number_in_round(attempt: int) -> int:
+    """How many attempts its task had before it in the same round."""
+    return attempt % ATTEMPTS_IN_ROUND
+
+
+def attempt_in_words(attempt: int, most: int | None = None) -> str:
+    """An attempt as people count: from 1, and the rounds too where there are several."""
+    told = f"attempt {number_in_round(attempt) + 1}"
+    if most is not None:
+        told += f" of {most}"
+    round = round_of(attempt)
+    return f"{told}, round {round + 1}" if round else told
+
+
+def first_attempt(round: int) -> int:
+    """The number that the first attempt of each task has in a round."""
+    return round * ATTEMPTS_IN_ROUND
+
+
+def next_round(execution: ExecutionStatus) -> ExecutionStatus:
+    """What is left of the execution of a Job that is put back, none of whose attempts is left.
+
+    What succeeded is not done again. Retries, failures and times of this round count no more.
+    """
+    assert not execution.active, "attempts may still be doing something"
+    assert execution.result is None, "what is over is not put back"
+    return ExecutionStatus(
+        round=execution.round + 1,
+        total=execution.total,
+        succeeded=execution.succeeded,
+        ended=execution.ended,
+        attempts=execution.attempts,
+    )

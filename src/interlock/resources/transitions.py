@@ -9,7 +9,13 @@ from msgspec.structs import replace
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Condition, ConditionStatus
-from interlock.resources.tasks import ExecutionReason, ExecutionStatus, TaskState
+from interlock.resources.tasks import (
+    ExecutionReason,
+    ExecutionStatus,
+    TaskState,
+    next_round,
+    number_in_round,
+)
 
 _ENDS = frozenset(
     {
@@ -21,8 +27,10 @@ _ENDS = frozenset(
     }
 )
 _STARTED_ENDS = _ENDS - {JobPhase.REFUSED}
+_LET_IN = frozenset({AdmissionPhase.ADMITTED, AdmissionPhase.EVICTING})
 _LIVE = frozenset(
     {
+        JobPhase.EVICTING,
         JobPhase.PENDING,
         JobPhase.RUNNING,
         JobPhase.RETRYING,
@@ -53,6 +61,10 @@ JOB_MOVES: dict[JobPhase, frozenset[JobPhase]] = {
     JobPhase.RETRY_BACKOFF: (_LIVE - {JobPhase.RETRY_BACKOFF}) | _STARTED_ENDS,
     JobPhase.TERMINATING: frozenset({JobPhase.KILLING, JobPhase.UNKNOWN}) | _STARTED_ENDS,
     JobPhase.KILLING: frozenset({JobPhase.UNKNOWN}) | _STARTED_ENDS,
+    JobPhase.EVICTING: frozenset(
+        {JobPhase.QUEUED, JobPhase.TERMINATING, JobPhase.KILLING, JobPhase.UNKNOWN}
+    )
+    | _STARTED_ENDS,
     JobPhase.UNKNOWN: (_LIVE - {JobPhase.UNKNOWN}) | _STARTED_ENDS,
     JobPhase.SUCCEEDED: frozenset(),
     JobPhase.FAILED: frozenset(),
@@ -83,23 +95,25 @@ def phase_of(admission: AdmissionStatus, execution: ExecutionStatus) -> JobPhase
         return JobPhase.KILLED if admission.refusal in _KILLED_EARLY else JobPhase.REFUSED
     if admission.phase is AdmissionPhase.WAITING:
         return JobPhase.QUEUED
-    if execution.started_at is None:
+    if admission.phase is AdmissionPhase.ADMITTED and execution.started_at is None:
         return JobPhase.STARTING
-    return _live_phase(execution)
+    return _live_phase(admission, execution)
 
 
-def _live_phase(execution: ExecutionStatus) -> JobPhase:
+def _live_phase(admission: AdmissionStatus, execution: ExecutionStatus) -> JobPhase:
     states = {task.state for task in execution.active}
     if TaskState.UNKNOWN in states:
         return JobPhase.UNKNOWN
     if execution.stopping_for is not None:
         decided = execution.stopping_for in _DECIDED
         return JobPhase.TERMINATING if decided else JobPhase.KILLING
+    if admission.phase is AdmissionPhase.EVICTING:
+        return JobPhase.EVICTING
     if execution.retrying and TaskState.RUNNING not in states:
         return JobPhase.RETRY_BACKOFF
     if TaskState.RUNNING in states or TaskState.KILLING in states:
         return JobPhase.RUNNING
-    if any(task.attempt > 0 for task in execution.active):
+    if any(number_in_round(task.attempt) > 0 for task in execution.active):
         return JobPhase.RETRYING
     return JobPhase.PENDING if execution.active else JobPhase.RUNNING
 
@@ -116,8 +130,18 @@ def ended_at(job: Job) -> datetime | None:
 
 
 def is_admitted(job: Job) -> bool:
-    """Whether the Job was let in, over or not."""
-    return job.status.admission.phase is AdmissionPhase.ADMITTED
+    """Whether the Job is let in, over or not: it holds what it was granted, and may have tasks."""
+    return job.status.admission.phase in _LET_IN
+
+
+def is_evicting(job: Job) -> bool:
+    """Whether the Job is being put back, and is not over."""
+    return job.status.admission.phase is AdmissionPhase.EVICTING and not has_ended(job)
+
+
+def was_admitted(job: Job) -> bool:
+    """Whether the Job was ever let in, also if it was put back: it may have done something."""
+    return is_admitted(job) or job.status.admission.evictions > 0
 
 
 def with_admission(job: Job, admission: AdmissionStatus, now: datetime) -> JobStatus:
@@ -138,7 +162,15 @@ def _legal(job: Job, status: JobStatus | None) -> JobStatus:
 def moved(
     job: Job, admission: AdmissionStatus, execution: ExecutionStatus, now: datetime
 ) -> JobStatus | None:
-    """The whole status after parts of it changed; None when that is no legal move."""
+    """The whole status after parts of it changed; None when that is no legal move.
+
+    A Job is put back in one write: it waits again, with everything given back, and its execution
+    begins a new round. Nothing of it may be left by then.
+    """
+    if admission.evictions > job.status.admission.evictions:
+        if execution.active or execution.result is not None:
+            return None
+        execution = next_round(execution)
     phase = phase_of(admission, execution)
     was = job.status.phase
     if phase is not was and phase not in JOB_MOVES[was]:
@@ -158,16 +190,21 @@ def moved(
 def _conditions(
     held: tuple[Condition, ...], admission: AdmissionPhase, phase: JobPhase, now: datetime
 ) -> tuple[Condition, ...]:
-    """What generic tools wait for: Admitted, then Complete or Failed, in the batch Job's words."""
-    known = {condition.type for condition in held}
-    due = []
-    if admission is AdmissionPhase.ADMITTED and "Admitted" not in known:
-        due.append("Admitted")
+    """What generic tools wait for: Admitted, then Complete or Failed, in the batch Job's words.
+
+    Admitted is taken back when the Job is put back, and comes again with it.
+    """
+    known = {condition.type: condition.status for condition in held}
+    due: dict[str, ConditionStatus] = {}
+    if admission in _LET_IN and known.get("Admitted") is not ConditionStatus.TRUE:
+        due["Admitted"] = ConditionStatus.TRUE
+    elif admission is AdmissionPhase.WAITING and known.get("Admitted") is ConditionStatus.TRUE:
+        due["Admitted"] = ConditionStatus.FALSE
     if phase in _ENDS:
-        due.append("Complete" if phase is JobPhase.SUCCEEDED else "Failed")
-    return held + tuple(
-        Condition(
-            type=kind, status=ConditionStatus.TRUE, reason=phase.value, last_transition_time=now
-        )
-        for kind in due
+        due["Complete" if phase is JobPhase.SUCCEEDED else "Failed"] = ConditionStatus.TRUE
+    if not due:
+        return held
+    return tuple(condition for condition in held if condition.type not in due) + tuple(
+        Condition(type=kind, status=status, reason=phase.value, last_transition_time=now)
+        for kind, status in due.items()
     )

@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 from interlock.resources.job import Job, JobSpec, Parallelism
-from interlock.resources.tasks import task_name
+from interlock.resources.tasks import number_in_round, task_name
 
 #: The first part of every name that is ours. Others are left to whoever reads the text.
 PREFIXES = frozenset({"job", "task", "args", "option", "jobconfig", "lock", "locks"})
@@ -150,8 +150,8 @@ def context_of(job: Job, index: int, attempt: int) -> dict[str, str]:
         "task.namespace": metadata.namespace,
         "task.index": str(index),
         "task.index_num": str(index),
-        "task.retry_index": str(attempt),
-        "task.attempt": str(attempt),
+        "task.retry_index": str(number_in_round(attempt)),
+        "task.attempt": str(number_in_round(attempt)),
     }
     labels = task_labels(spec.parallelism, index)
     if labels.key is not None:

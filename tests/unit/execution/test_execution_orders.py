@@ -56,6 +56,7 @@ def test_a_task_is_told_about_itself() -> None:
         "INTERLOCK_TASK": "job-0-0",
         "INTERLOCK_TASK_INDEX": "0",
         "INTERLOCK_ATTEMPT": "0",
+        "INTERLOCK_ROUND": "0",
     }
 
 

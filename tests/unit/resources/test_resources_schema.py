@@ -62,7 +62,8 @@ def test_fields_are_described_by_their_comments() -> None:
         "nullable": True,
         **DURATION,
         "not": {"type": "string", "pattern": "^[0.dhms]*$"},
-        "description": "A Job that runs longer, all attempts together, is stopped, and fails.",
+        "description": "A Job that runs longer, all attempts of a round together, is stopped,"
+        " and fails.",
     }
     assert spec["gracePeriod"]["default"] == "30s"
     assert spec["killAt"]["format"] == "date-time"

@@ -20,7 +20,14 @@ from msgspec.structs import replace
 
 from interlock.control.runtime import TaskStop
 from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimLoop
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, process_of
+from interlock.resources.tasks import (
+    ReportState,
+    TaskId,
+    TaskOrder,
+    TaskReport,
+    number_in_round,
+    process_of,
+)
 
 SIGKILL, SIGTERM = 9, 15
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
@@ -73,7 +80,7 @@ class Life:
         self.order = order
         self.behaviour = behaviour
         self.started_us = started_us
-        self.code: int | None = behaviour.exit_of(order.attempt)
+        self.code: int | None = behaviour.exit_of(number_in_round(order.attempt))
         self.signal: int | None = None
         #: Its end, as far as it is settled now.
         self.ending: SimHandle | None = None

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from interlock.forecast.rehearsal.scenario import OnTerm, WorkRule
 from interlock.forecast.rehearsal.simulated_machine import Behaviour
-from interlock.resources.tasks import TaskOrder
+from interlock.resources.tasks import TaskOrder, number_in_round
 
 #: Longer than any world lives.
 FOREVER_S = 1e9
@@ -37,7 +37,7 @@ class WorkModel:
 
     def of(self, order: TaskOrder) -> Doing:
         """What an attempt does."""
-        rule = self._fitting(order.job, order.index, order.attempt) or WorkRule()
+        rule = self._fitting(order.job, order.index, number_in_round(order.attempt)) or WorkRule()
         usual_s = FOREVER_S if self._is_kept(order) else USUAL_S
         return Doing(
             seconds=usual_s if rule.lasts is None else rule.lasts_s,

@@ -18,7 +18,7 @@ from interlock.resources.errors import (
     UnavailableError,
 )
 from interlock.resources.metadata import Key
-from interlock.resources.tasks import TaskId
+from interlock.resources.tasks import TaskId, attempt_in_words
 
 #: A follower of a task that prints nothing for so long is let go.
 _SILENT_S = 24 * 3600.0
@@ -132,7 +132,7 @@ def _can_be_read(pod: Pod) -> bool:
 def _there(pod: Pod | None, task: TaskId) -> Pod:
     if pod is None:
         raise NoLogError(
-            f"there is no pod of attempt {task.attempt} of task {task.task}: "
+            f"there is no pod of {attempt_in_words(task.attempt)} of task {task.task}: "
             "it was not created yet, or somebody deleted it, and its log with it"
         )
     if pod.never_ran:

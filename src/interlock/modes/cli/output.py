@@ -22,6 +22,7 @@ _MOODS = {
     "Queued": "yellow",
     "Terminating": "yellow",
     "Killing": "yellow",
+    "Evicting": "yellow",
     "Failed": "red",
     "Killed": "red",
     "Refused": "red",

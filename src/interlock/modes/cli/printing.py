@@ -53,8 +53,11 @@ def write(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def excerpt_of(session: Session, args: Any) -> Excerpt:
-    """What the flags of `logs` ask for; times are the server's own."""
+def excerpt_of(session: Session, args: Any, first: int = 0) -> Excerpt:
+    """What the flags of `logs` ask for, by the number of the first attempt of their round.
+
+    Times are the server's own.
+    """
     since = ""
     if args.since is not None:
         session.api.call("GET", "/version")
@@ -62,7 +65,7 @@ def excerpt_of(session: Session, args: Any) -> Excerpt:
     return Excerpt(
         task=args.task or 0,
         # People count attempts from 1, names and fields from 0.
-        attempt=None if args.attempt is None else args.attempt - 1,
+        attempt=None if args.attempt is None else first + args.attempt - 1,
         follow=args.follow,
         since=since,
         tail=args.tail,

@@ -18,7 +18,7 @@ from interlock.resources.schedule import (
     moment_of,
     scheduled_at,
 )
-from interlock.resources.transitions import has_ended, is_admitted
+from interlock.resources.transitions import has_ended, was_admitted
 from interlock.schedules.configs.due_times import is_due, next_due
 from interlock.schedules.configs.view import ConfigView
 
@@ -114,7 +114,7 @@ def jobs_by_slot(view: ConfigView, begin: datetime, now: datetime) -> dict[datet
 
 def _progress(job: Job) -> tuple[bool, bool, int, str]:
     # The older one of two that wait: whoever looks chooses the same.
-    return is_admitted(job), has_ended(job), -job.version, job.metadata.name
+    return was_admitted(job), has_ended(job), -job.version, job.metadata.name
 
 
 def expected_after(
@@ -139,7 +139,7 @@ def expected_after(
 
 def _is_settled(each: ExpectedJob, jobs: dict[str, Job], gone: frozenset[str]) -> bool:
     job = jobs.get(each.uid)
-    return each.uid in gone if job is None else is_admitted(job) or has_ended(job)
+    return each.uid in gone if job is None else was_admitted(job) or has_ended(job)
 
 
 def strays(view: ConfigView, books: Books, now: datetime) -> Iterator[Job]:
@@ -153,7 +153,7 @@ def strays(view: ConfigView, books: Books, now: datetime) -> Iterator[Job]:
         slot = slot_of(job)
         if slot is None or job.metadata.uid in known or job.is_going:
             continue
-        if is_admitted(job) or has_ended(job):
+        if was_admitted(job) or has_ended(job):
             continue
         is_accounted = begin is not None and slot <= begin
         was_never_due = slot <= now and not is_due(view.timing, slot)

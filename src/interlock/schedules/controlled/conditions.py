@@ -153,6 +153,10 @@ def _out_of_date(findings: Findings) -> Told:
     return Told("OutOfDate", TRUE, why or "ToBeReplaced")
 
 
+#: Phases in which tasks may run.
+_RUNNING = frozenset({JobPhase.RUNNING, JobPhase.KILLING, JobPhase.TERMINATING, JobPhase.EVICTING})
+
+
 def _running(run: Run | None) -> Told:
     kind = "JobRunning"
     if run is None:
@@ -160,7 +164,7 @@ def _running(run: Run | None) -> Told:
     phase = run.job.status.phase
     if phase is JobPhase.UNKNOWN:
         return Told(kind, UNKNOWN, "CannotDetermine", f"what became of job/{run.name} is not known")
-    runs = phase in (JobPhase.RUNNING, JobPhase.KILLING, JobPhase.TERMINATING)
+    runs = phase in _RUNNING
     if runs:
         return Told(kind, TRUE, "ReadyCountSufficient")
     return Told(kind, FALSE, "ReadyCountNotSufficient")

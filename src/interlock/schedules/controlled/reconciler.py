@@ -245,6 +245,7 @@ _STAGES = {
     JobPhase.STARTING: JobPhase.QUEUED,
     JobPhase.PENDING: JobPhase.QUEUED,
     JobPhase.KILLING: JobPhase.RUNNING,
+    JobPhase.EVICTING: JobPhase.RUNNING,
     JobPhase.TERMINATING: JobPhase.RUNNING,
 }
 

@@ -26,7 +26,7 @@ from interlock.resources.schedule import (
     scheduled_at,
 )
 from interlock.resources.tasks import ExecutionReason, JobResult
-from interlock.resources.transitions import ended_at, has_ended, is_admitted
+from interlock.resources.transitions import ended_at, has_ended, is_admitted, was_admitted
 
 _LONGEST_NUMBER = 15
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -74,8 +74,13 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def is_admitted(self) -> bool:
-        """Whether it was let in."""
+        """Whether it is let in, and may be doing something."""
         return is_admitted(self.job)
+
+    @property
+    def was_admitted(self) -> bool:
+        """Whether it was ever let in, also if it waits again."""
+        return was_admitted(self.job)
 
     @property
     def is_alive(self) -> bool:
@@ -93,7 +98,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
         Once a person has stopped it or holds it back there is: their word, about the window.
         """
-        if self.in_books or self.is_admitted or self.is_over:
+        if self.in_books or self.was_admitted or self.is_over:
             return False
         return self.fate is not Fate.STOPPED_BY_USER and not self.is_paused
 

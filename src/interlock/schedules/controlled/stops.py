@@ -85,7 +85,7 @@ def revisions(situation: Situation, choice: Choice) -> Iterator[ReviseJob]:
         if run.is_over or run.job.is_going or run.job.status.execution.stopping_for is not None:
             continue
         spec, notes = _with_stop(run, situation)
-        if not run.is_admitted:
+        if not run.was_admitted:
             spec = with_lock(spec, situation.controlled)
         if spec != run.job.spec or notes:
             yield ReviseJob(run.job, spec, notes)

@@ -126,6 +126,7 @@ ALLOWED = (
         "tasks that end at once are in any order; a container that a signal ended has an exit code",
     ),
     Allowed("status.execution.active.pid", None, "pods have none"),
+    Allowed("status.execution.active.ready", None, "of a process nobody tells it"),
     Allowed("status.execution.active.message", None, "in the words of the runtime"),
     Allowed("status.execution.ended.message", None, "in the words of the runtime"),
     Allowed(

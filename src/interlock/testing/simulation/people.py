@@ -15,6 +15,9 @@ from interlock.resources.job import (
     JOB_FINALIZER,
     RELEASE_ANNOTATION,
     RELEASED_ATTEMPTS_ANNOTATION,
+    REQUEUE_ANNOTATION,
+    REQUEUE_ROUND_ANNOTATION,
+    REQUEUED_BY_ANNOTATION,
     Job,
     JobSpec,
     LockRequest,
@@ -25,7 +28,7 @@ from interlock.resources.job import (
 from interlock.resources.lock import Holder, Lock, LockSpec, LockStatus, lock_name
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.process import ProcessSpec
-from interlock.resources.transitions import with_admission
+from interlock.resources.transitions import has_ended, is_admitted, with_admission
 from interlock.store.contract import DeleteOptions, Store
 from interlock.testing.simulation.script import (
     Act,
@@ -37,6 +40,7 @@ from interlock.testing.simulation.script import (
     Poke,
     RaiseLimits,
     ReleaseJob,
+    RequeueOne,
     SuspendJob,
 )
 from interlock.testing.simulation.truth import PHANTOM, Truth
@@ -78,12 +82,25 @@ class People:
                 await self._edit(name, lambda job: _with_spec(job, locks=_raised(job, by)))
             case ReleaseJob(name):
                 await self._edit(name, _released)
+            case RequeueOne(luck):
+                await self._requeue_one(luck)
             case Poke(name, how):
                 await self._poke(name, how)
             case ForgeStatus(name, spec):
                 await self._forge(name, spec)
             case _:
                 raise AssertionError(f"{act} is not for people")
+
+    async def _requeue_one(self, luck: float) -> None:
+        """Give an order for what is true now; when it arrives the Job may be elsewhere."""
+        let_in = [
+            job for job in self._truth.jobs.values() if is_admitted(job) and not has_ended(job)
+        ]
+        if not let_in:
+            return
+        job = let_in[int(luck * len(let_in))]
+        self._truth.to_requeue.setdefault(job.metadata.uid, set()).add(job.status.execution.round)
+        await self._edit(job.metadata.name, lambda _: _requeued(_, job.status.execution.round))
 
     async def tidy_up(self) -> None:
         """Let go of everything that only a person can let go of."""
@@ -188,6 +205,16 @@ def _released(job: Job) -> Job:
     attempts = ",".join(sorted(unknown_attempts(job)))
     word = {RELEASE_ANNOTATION: "looked at the machine", RELEASED_ATTEMPTS_ANNOTATION: attempts}
     annotations = job.metadata.annotations | word
+    return replace(job, metadata=replace(job.metadata, annotations=annotations))
+
+
+def _requeued(job: Job, round: int) -> Job:
+    order = {
+        REQUEUE_ANNOTATION: "the node is slow",
+        REQUEUE_ROUND_ANNOTATION: str(round),
+        REQUEUED_BY_ANNOTATION: "ana",
+    }
+    annotations = job.metadata.annotations | order
     return replace(job, metadata=replace(job.metadata, annotations=annotations))
 
 

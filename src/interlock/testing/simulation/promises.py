@@ -25,7 +25,7 @@ from interlock.resources.tasks import (
     TaskId,
     TaskResult,
 )
-from interlock.resources.transitions import JOB_MOVES, has_ended
+from interlock.resources.transitions import JOB_MOVES, has_ended, is_admitted, is_evicting
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from interlock.testing.simulation.judge import Promise
@@ -399,6 +399,8 @@ class LegalMoves(Promise):
             raise self.broken(f"the end of {name} is rewritten", name)
         if now.admission.epoch < was.admission.epoch:
             raise self.broken(f"the epoch of {name} falls", name)
+        if now.admission.evictions != was.admission.evictions:
+            return  # It was put back; see `PutBackWhole`.
         if was.admission.sequence and now.admission.sequence != was.admission.sequence:
             raise self.broken(f"{name} changes its place in the order of creation", name)
         admitted = AdmissionPhase.ADMITTED
@@ -415,6 +417,54 @@ class LegalMoves(Promise):
 def _end(job: Job) -> tuple[object, ...]:
     execution, admission = job.status.execution, job.status.admission
     return (execution.result, execution.ended_at, admission.phase, admission.refusal)
+
+
+class PutBackWhole(Promise):
+    """A Job is put back on demand alone, when all of it is gone, and gives back all it held."""
+
+    def wrote(self, change: Change) -> None:
+        """While it is evicting it holds everything and begins nothing; then it has nothing left."""
+        before, after = _jobs_of(change)
+        if before is None or after is None or before.metadata.uid != after.metadata.uid:
+            return
+        was, now, name = before.status, after.status, after.metadata.name
+        if is_evicting(after):
+            self._check_evicting(before, after)
+        if now.admission.evictions == was.admission.evictions:
+            if is_admitted(before) and not is_admitted(after):
+                raise self.broken(f"{name} is no longer let in, and was not put back", name)
+            return
+        if not is_evicting(before):
+            raise self.broken(f"{name} is put back before anybody stopped it", name)
+        if alive := self.truth.alive(after.metadata.uid):
+            raise self.broken(f"{name} waits again while {alive[0].order.name} runs", name)
+        if now.execution.active or now.execution.retrying or now.admission.grants:
+            raise self.broken(f"{name} waits again and has something left", name)
+        if now.admission.epoch <= was.admission.epoch:
+            raise self.broken(f"{name} waits again and still counts as a holder", name)
+        if now.execution.round != now.admission.evictions:
+            raise self.broken(f"{name} waits again and begins no new round", name)
+        if now.execution.succeeded != was.execution.succeeded:
+            raise self.broken(f"{name} waits again and forgets what it has done", name)
+
+    def _check_evicting(self, before: Job, after: Job) -> None:
+        was, now, name = before.status, after.status, after.metadata.name
+        if not is_evicting(before):
+            ordered = self.truth.to_requeue.get(after.metadata.uid, ())
+            if now.execution.round not in ordered:
+                raise self.broken(f"{name} is put back, and nobody said so", name)
+        held, holds = was.admission, now.admission
+        if (holds.epoch, holds.grants) != (held.epoch, held.grants):
+            raise self.broken(f"{name} gives back what it holds while it is evicting", name)
+        known = {(task.index, task.attempt) for task in was.execution.active}
+        if any((task.index, task.attempt) not in known for task in now.execution.active):
+            raise self.broken(f"{name} begins an attempt while it is evicting", name)
+
+    def settled(self) -> None:
+        """No order is left open that still means something."""
+        for job in self.truth.jobs.values():
+            if is_evicting(job) and job.metadata.name not in self.truth.bad:
+                raise self.broken(f"{job.metadata.name} is evicting for ever", job.metadata.name)
 
 
 class StatusBounded(Promise):
@@ -478,6 +528,7 @@ PROMISES: tuple[type[Promise], ...] = (
     InOrder,
     TokensRise,
     LegalMoves,
+    PutBackWhole,
     StatusBounded,
     Settles,
 )

@@ -83,6 +83,12 @@ class ReleaseJob(Struct, frozen=True, tag=True):
     name: str
 
 
+class RequeueOne(Struct, frozen=True, tag=True):
+    """A person has one of the Jobs that are let in, by luck, wait again."""
+
+    luck: float
+
+
 class Poke(Struct, frozen=True, tag=True):
     """An object that no door would let in is put straight into the store."""
 
@@ -297,6 +303,7 @@ Act = (
     | ChangePriority
     | RaiseLimits
     | ReleaseJob
+    | RequeueOne
     | Poke
     | ForgeStatus
     | CrashPlane
@@ -367,6 +374,17 @@ def with_strangers(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]
         for _ in range(random.choice((0, 0, 1)))
     ]
     return tuple(sorted((*script, *forged), key=lambda step: step.at))
+
+
+def with_requeues(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Jobs that people put back in some worlds, drawn apart for the same reason."""
+    if not script:
+        return script
+    requeues = [
+        Step(random.uniform(1.0, script[-1].at + 1.0), RequeueOne(random.random()))
+        for _ in range(random.choice((0, 1, 4, 9)))
+    ]
+    return tuple(sorted((*script, *requeues), key=lambda step: step.at))
 
 
 def forgery(key: str) -> ForgeStatus:

@@ -21,7 +21,7 @@ from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import TaskId, TaskResult
-from interlock.resources.transitions import has_ended
+from interlock.resources.transitions import has_ended, is_admitted
 from interlock.store.contract import Event, EventType
 from interlock.store.watching import Change
 
@@ -64,6 +64,8 @@ class Truth:
         self.written_off: dict[TaskId, None] = {}
         #: Uids that a person asked to delete.
         self.to_delete: dict[str, None] = {}
+        #: The rounds of Jobs that a person ordered back, by uid.
+        self.to_requeue: dict[str, set[int]] = {}
         #: When the schedule of each owner was last changed, by uid.
         self.edited: dict[str, datetime] = {}
         #: Uids of owners that a person deleted.
@@ -132,6 +134,9 @@ class Truth:
             self.stands_since[uid] = self.now
         if _is_admitted(job) and (was is None or not _is_admitted(was)):
             self.terms[uid] = _terms(job)
+        elif not is_admitted(job) and was is not None and is_admitted(was):
+            # It was put back: nothing of it may run until it is let in again.
+            self.terms.pop(uid, None)
         for task in job.status.execution.ended:
             if task.result is TaskResult.WRITTEN_OFF:
                 self.written_off[TaskId(uid, task.index, task.attempt)] = None

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from interlock.testing.simulation.eviction_world import (
+    EvictionPodWorld,
+    EvictionScheduleWorld,
+    EvictionWorld,
+    RivalEvictionPodWorld,
+    RivalEvictionScheduleWorld,
+    RivalEvictionWorld,
+)
 from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
 from interlock.testing.simulation.restore_world import RestoreWorld
 from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
@@ -18,5 +26,11 @@ WORLDS: dict[str, type[World]] = {
         RivalPodWorld,
         ScheduleWorld,
         RivalScheduleWorld,
+        EvictionWorld,
+        RivalEvictionWorld,
+        EvictionPodWorld,
+        RivalEvictionPodWorld,
+        EvictionScheduleWorld,
+        RivalEvictionScheduleWorld,
     )
 }

@@ -10,7 +10,7 @@ from interlock.modes.cli.kinds import JOBS
 from interlock.modes.cli.outcomes import attempts_of, execution_of, phase_of
 from interlock.modes.cli.reports import Excerpt
 from interlock.modes.cli.wire import Answer, quote
-from interlock.resources.tasks import task_name
+from interlock.resources.tasks import attempt_in_words, task_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,4 +138,4 @@ def _nothing(job: Object, task: int, attempt: int | None) -> str:
     if (task, attempt) in attempts_of(job) or not execution_of(job):
         pod = task_name(name, task, attempt)
         return f"there is no pod {pod} (any more): its log is gone with it, or not begun"
-    return f"task {task} of job/{name} had no attempt {attempt + 1} so far"
+    return f"task {task} of job/{name} had no {attempt_in_words(attempt)} so far"

@@ -38,6 +38,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("-f", "--follow", action="store_true", help="go on as it prints more, until it ends")
     add("--task", metavar="N", type=number_from(0), help="which task (0)")
     add("--attempt", metavar="N", type=number_from(1), help="which attempt, from 1 (the newest)")
+    add("--round", metavar="N", type=number_from(1),
+        help="of which round, from 1 (the newest); each requeue begins one")  # fmt: skip
     add("--since", metavar="TIME", type=seconds, help="only what is newer than this: 5m")
     add("--tail", metavar="N", type=number_from(0), help="only the last lines")
     add("-c", "--container", metavar="NAME", default="",
@@ -48,9 +50,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Hand the bytes on as they come."""
     name = _job_of(session, args.name)
+    if args.round is not None and args.attempt is None:
+        args.attempt = 1
     if args.follow and args.attempt is None:
         return _follow(session, args, name)
-    excerpt = excerpt_of(session, args)
+    excerpt = excerpt_of(session, args, _first_attempt(session, args, name))
     with found(session, JOBS, name, verb="logs"):
         sources = list(session.reports.log(session.namespace, name, excerpt))
     if args.task is None:
@@ -62,6 +66,19 @@ def run(session: Session, args: argparse.Namespace) -> int:
         if stream.is_cut:
             raise UnreachableError("the server went away in the middle")
     return 0
+
+
+def _first_attempt(session: Session, args: argparse.Namespace, name: str) -> int:
+    """The number of the first attempt in the round that is meant."""
+    if args.attempt is None:
+        return 0
+    from interlock.resources.tasks import first_attempt
+
+    if args.round is not None:
+        return first_attempt(args.round - 1)
+    with found(session, JOBS, name, verb="logs"):
+        job = session.api.get(JOBS, session.namespace, name)
+    return first_attempt(execution_of(job).get("round", 0))
 
 
 def _job_of(session: Session, word: str) -> str:

@@ -1,0 +1,111 @@
+"""Eviction: how a Job that was let in is put back, to wait again with everything given back.
+
+    Admitted --order--> Evicting --its attempts are proven gone--> Waiting, in a new round
+                            \\--it ends meanwhile--> over, as any other
+
+Why this lets nobody in too early, and loses nothing:
+
+- While a Job is evicting its epoch stays as it is, so every record still counts it as a holder. The
+  execution room starts nothing of it, stops what runs, and takes an attempt out of `active` only on
+  proof that it is gone.
+- It is put back by one compare-and-set, from a version that has no attempt under way. An attempt is
+  recorded, by a compare-and-set on the Job too, before it is launched; so one that was recorded
+  since makes this write fail, and one that comes too late fails itself, and is never launched.
+- That write raises the epoch, and with it every grant counts for nothing: a fact that cannot
+  become untrue, like the others on which a holder is dropped. The numbers of attempts go on with
+  the round, so that nothing told of an earlier attempt is taken for news of a later one.
+- An order says for which round it was given. Once that is over it means nothing: a Job that was put
+  back is not put back again because the order is still there.
+
+A Job that was put back waits behind all of its priority who wait by then: its place in the order is
+that of the write which put it back. It was let in once, so its schedule need not write it down
+again, and neither a passed `startBy` nor a lock with whenTaken Forbid refuses it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from interlock.resources.actions import Decision, RecordAdmission
+from interlock.resources.admission import (
+    AdmissionPhase,
+    AdmissionStatus,
+    Eviction,
+    EvictionReason,
+)
+from interlock.resources.job import (
+    REQUEUE_ANNOTATION,
+    REQUEUE_ROUND_ANNOTATION,
+    REQUEUED_BY_ANNOTATION,
+    Job,
+)
+from interlock.resources.transitions import has_ended, is_admitted, is_evicting
+
+_ORDER = (REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION)
+
+
+def decide_eviction(job: Job, now: datetime) -> Decision:
+    """Begin to put a Job back that was let in, or have it wait again once nothing of it is left."""
+    if not is_admitted(job) or has_ended(job):
+        return Decision()
+    if is_evicting(job):
+        return _put_back(job, now)
+    return _evict(job, now) if is_ordered_back(job) else Decision()
+
+
+def is_ordered_back(job: Job) -> bool:
+    """Whether a person wants the Job to wait again, as it is in this round."""
+    annotations = job.metadata.annotations
+    if REQUEUE_ANNOTATION not in annotations or job.is_going:
+        return False
+    return annotations.get(REQUEUE_ROUND_ANNOTATION) == str(job.status.execution.round)
+
+
+def concerns_eviction(before: Job | None, after: Job | None) -> bool:
+    """Whether a change of a Job that was let in can matter to its eviction."""
+    if after is None or not is_admitted(after) or has_ended(after):
+        return False
+    if before is None:
+        return True
+    if is_evicting(after):
+        return not after.status.execution.active
+    old, new = before.metadata.annotations, after.metadata.annotations
+    is_new = not is_admitted(before) or before.metadata.uid != after.metadata.uid
+    return is_new or any(old.get(name) != new.get(name) for name in _ORDER)
+
+
+def _evict(job: Job, now: datetime) -> Decision:
+    annotations = job.metadata.annotations
+    eviction = Eviction(
+        reason=EvictionReason.REQUEUED,
+        by=annotations.get(REQUEUED_BY_ANNOTATION, ""),
+        message=annotations[REQUEUE_ANNOTATION],
+        began_at=now,
+    )
+    admission = replace(job.status.admission, phase=AdmissionPhase.EVICTING, eviction=eviction)
+    return Decision((RecordAdmission(job, admission),), reason=f"is put back: {_told(eviction)}")
+
+
+def _put_back(job: Job, now: datetime) -> Decision:
+    execution, admission = job.status.execution, job.status.admission
+    if execution.active or execution.stopping_for is not None:
+        # What is left of it is stopped first; or else it ends, and is not put back at all.
+        return Decision()
+    eviction = admission.eviction
+    assert eviction is not None, f"{job.key}: evicting for no reason"
+    waiting = AdmissionStatus(
+        epoch=admission.epoch + 1,
+        replaced_by=admission.replaced_by,
+        evictions=admission.evictions + 1,
+        eviction=replace(eviction, ended_at=now),
+    )
+    reason = f"waits again, everything given back: {_told(eviction)}"
+    # Looked at again at once: nothing else may happen to it.
+    return Decision((RecordAdmission(job, waiting),), now, reason)
+
+
+def _told(eviction: Eviction) -> str:
+    told = f"requeued by {eviction.by}" if eviction.by else "requeued"
+    return f"{told}: {eviction.message}" if eviction.message else told
