@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from interlock.admission.claims.locks import LOCKS
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
-from interlock.admission.view import LockView
+from interlock.admission.view import RecordView
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.admission import (
@@ -31,7 +32,7 @@ class Room:
     def __init__(self, *resources: Job | Lock, heard: int = 1000) -> None:
         self.jobs: Cache[Job] = Cache("Job")
         self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids})
-        self.reconciler = AdmissionReconciler(self.jobs, self.locks)
+        self.reconciler = AdmissionReconciler(self.jobs, {LOCKS: self.locks})
         self.woken: list[Key] = []
         for resource in resources:
             self.put(resource)
@@ -46,8 +47,8 @@ class Room:
         self.woken = list(self.reconciler.wakes(Change(before, resource)))
         return self.woken
 
-    def lock_view(self) -> LockView:
-        return self.reconciler.view_of_lock(DB, "db")
+    def lock_view(self) -> RecordView:
+        return self.reconciler.view_of_claim(DB)
 
     def next_up(self) -> str:
         candidate = self.lock_view().candidate
