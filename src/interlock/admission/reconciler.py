@@ -17,7 +17,7 @@ from interlock.admission.claims.candidates import (
     rivals_of,
 )
 from interlock.admission.claims.claim import Ask, ClaimKey, ClaimKind
-from interlock.admission.claims.proof import is_unheard, kept
+from interlock.admission.claims.proof import grant_of, is_unheard, kept
 from interlock.admission.decide import decide_claim, decide_job
 from interlock.admission.lines import Lines, place_of, stands_in_line
 from interlock.admission.view import JobView, RecordView
@@ -122,6 +122,21 @@ class AdmissionReconciler:
                 yield job.key
                 # What else it asks for is decided on its own, and now may have to follow.
                 yield from (ask.key for ask in self._known.asks(job))
+        yield from self._first_without(record.key, kind.holders(record))
+
+    def _first_without(self, claim: ClaimKey, holders: tuple[Any, ...]) -> Iterator[Key]:
+        """The first in line without a grant, if it waits for something else as well.
+
+        It may wait for less now than it has written down. One that waits for nothing else is
+        granted the claim as soon as it is free, and that wakes it.
+        """
+        line = self._lines.of(claim)
+        for key in line.jobs() if line is not None else ():
+            job = self._jobs.get(key)
+            if job is not None and grant_of(job, holders) is None:
+                if len(self._asked.get(key, ())) > 1:
+                    yield key
+                return
 
     def _overtaken(self, job: Job, asks: Iterable[Ask]) -> Iterator[Key]:
         """The Job that was first before: it may have to give back what it holds.

@@ -212,6 +212,21 @@ def test_a_new_grant_wakes_its_job_and_the_other_locks_it_needs() -> None:
     assert Key("Lock", "default", lock_name("cache")) in woken
 
 
+def test_the_first_that_waits_for_more_looks_again_when_a_claim_changes() -> None:
+    """It may wait for less than it has written down."""
+    other = admitted(waiting("other", 3, a_request("cache")))
+    both = waiting("both", 5, a_request("db"), a_request("cache"))
+    room = Room(other, both, a_lock("cache", holders=(a_holder(other),)))
+
+    assert both.key in room.put(a_lock(version=7))
+
+
+def test_the_first_that_waits_for_nothing_else_is_woken_by_its_grant_alone() -> None:
+    room = Room(waiting("first", 5))
+
+    assert room.put(a_lock(version=7)) == [DB]
+
+
 def test_being_told_of_everything_anew_changes_nothing() -> None:
     job = waiting("job", 5)
     room = Room(job, a_lock())
