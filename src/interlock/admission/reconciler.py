@@ -90,14 +90,14 @@ class AdmissionReconciler:
     # What a change wakes
 
     def _job_changed(self, key: Key, before: Job | None, after: Job | None) -> Iterator[Key]:
-        asks = self._known.asks(after) if after is not None else ()
+        asks = self._asks_of(after)
         self._count(key, asks if after is not None and not has_ended(after) else ())
         is_expected = after is not None and self._books.has(after)
         moved = self._lines.update(key, after if is_expected else None, asks)
         is_open = after is not None and _is_at_the_door(after)
         if is_open and (moved or _concerns(before, after, asks)):
             yield key
-        asked = self._known.asks(before) if before is not None else ()
+        asked = asks if _ask_the_same(before, after) else self._asks_of(before)
         if moved or asked != asks or _frees(before, after):
             yield from (ask.key for ask in asked)
             yield from (ask.key for ask in asks)
@@ -138,6 +138,9 @@ class AdmissionReconciler:
                     yield key
                 return
 
+    def _asks_of(self, job: Job | None) -> tuple[Ask, ...]:
+        return self._known.asks(job) if job is not None else ()
+
     def _overtaken(self, job: Job, asks: Iterable[Ask]) -> Iterator[Key]:
         """The Job that was first before: it may have to give back what it holds.
 
@@ -150,17 +153,17 @@ class AdmissionReconciler:
                 continue
             yield from islice(line.jobs(), 2)
 
-    def _count(self, key: Key, asks: Iterable[Ask]) -> None:
+    def _count(self, key: Key, asks: tuple[Ask, ...]) -> None:
         """Take in what a Job asks for now, whatever it was told of before."""
         for claim in self._asked.pop(key, ()):
             self._wanted[claim] -= 1
             if not self._wanted[claim]:
                 del self._wanted[claim]
-        claims = tuple(ask.key for ask in asks)
-        for claim in claims:
+        if not asks:
+            return
+        self._asked[key] = tuple(ask.key for ask in asks)
+        for claim in self._asked[key]:
             self._wanted[claim] = self._wanted.get(claim, 0) + 1
-        if claims:
-            self._asked[key] = claims
 
     # How it looks
 
@@ -220,6 +223,14 @@ def _concerns(before: Job | None, after: Job | None, asks: Iterable[Ask]) -> boo
         or now.replaced_by != was.replaced_by
         or any(ask.when_taken is WhenTaken.REPLACE for ask in asks)
     )
+
+
+def _ask_the_same(before: Job | None, after: Job | None) -> bool:
+    """Whether a change is one that leaves alone what the Job asks for."""
+    if before is None or after is None:
+        return False
+    old, new = before.metadata, after.metadata
+    return new.generation == old.generation and new.uid == old.uid
 
 
 def _frees(before: Job | None, after: Job | None) -> bool:

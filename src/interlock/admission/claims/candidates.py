@@ -78,13 +78,18 @@ def claim_view(known: Known, job: Job, ask: Ask) -> ClaimView:
     record = known.records[ask.key.kind].get(ask.key)
     holders = kept(kind, ask.key, record, known.jobs)
     grant = grant_of(job, holders)
-    amounts_of, before = kind.amounts_of, NOTHING
-    if grant is not None:
-        before = total(amounts_of(holder) for holder in holders if holder.token < grant.token)
+    held, before = NOTHING, NOTHING
+    if len(holders) == 1:
+        # As nearly always. It was granted before nobody, so there is nothing to add up.
+        held = kind.amounts_of(holders[0])
+    elif holders:
+        held = total(map(kind.amounts_of, holders))
+    if grant is not None and len(holders) > 1:
+        before = total(kind.amounts_of(each) for each in holders if each.token < grant.token)
     return ClaimView(
         ask=ask,
         limits=kind.limits(ask, record),
-        held=total(map(amounts_of, holders)) if holders else NOTHING,
+        held=held,
         grant=grant,
         before=before,
         ahead=jobs_ahead(known, job, ask, holders),

@@ -71,7 +71,10 @@ class ClaimKind(Protocol[R, H]):
     forbidden: RefusalReason
 
     def asks(self, job: Job) -> tuple[Ask, ...]:
-        """What the Job asks for, in the order in which it is told."""
+        """What the Job asks for, in the order in which it is told.
+
+        By its spec alone, and where it is: a Job of the same uid and generation asks for the same.
+        """
         ...
 
     def limits(self, ask: Ask, record: R | None) -> Amounts:
