@@ -117,7 +117,7 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
         return _refuse(job, RefusalReason.REPLACED, f"job/{newer} takes the place of {name}", now)
     problems = problems_of_spec(spec) or problems_for_mode(spec, view.mode)
     if problems:
-        # It would hold its locks and never get anywhere: nobody may have to wait for it.
+        # It would hold its claims and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))
         return _refuse(job, RefusalReason.INVALID, f"its definition is not good: {told}", now)
     if spec.start_by is not None and spec.start_by <= now:
