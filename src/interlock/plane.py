@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any
 
+from interlock.admission.claims.locks import LOCKS
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
 from interlock.control.applier import Applier
 from interlock.control.cache import Cache
@@ -201,7 +202,7 @@ class ControlPlane:
                 SchedulesReconciler(self.jobs, self.configs, self.controlled, self.calendars),
                 AdmissionReconciler(
                     self.jobs,
-                    self.locks,
+                    {LOCKS: self.locks},
                     self._mode,
                     {"JobConfig": self.configs, "ControlledJob": self.controlled},
                 ),

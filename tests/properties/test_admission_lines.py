@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.admission.decide import stands_in_line
-from interlock.admission.lines import Lines, place_of
+from interlock.admission.claims.locks import LOCKS
+from interlock.admission.lines import Lines, place_of, stands_in_line
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job, JobStatus, WhenTaken
+from interlock.resources.lock import lock_name
+from interlock.resources.metadata import Key
 from interlock.testing.builders import a_job, a_request
 
 KEYS = ("a", "b")
@@ -46,16 +48,16 @@ def test_every_line_holds_exactly_those_who_wait(changes: list[tuple[Job, bool]]
             stored.pop(job.metadata.name, None)
         else:
             stored[job.metadata.name] = job
-        lines.update(job.key, None if is_gone else job)
+        lines.update(job.key, None if is_gone else job, LOCKS.asks(job))
 
         waiting = sorted(filter(stands_in_line, stored.values()), key=place_of)
         for key in KEYS:
-            line = lines.of(("default", key))
-            assert list(line.names() if line else ()) == [
-                job.metadata.name for job in waiting if _asks(job, key, WhenTaken.ENQUEUE)
+            line = lines.of(Key("Lock", "default", lock_name(key)))
+            assert list(line.jobs() if line else ()) == [
+                job.key for job in waiting if _asks(job, key, WhenTaken.ENQUEUE)
             ]
             assert set(line.allowed if line else ()) == {
-                job.metadata.name for job in waiting if _asks(job, key, WhenTaken.ALLOW)
+                job.key for job in waiting if _asks(job, key, WhenTaken.ALLOW)
             }
 
 

@@ -14,16 +14,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import interlock.admission.claims.candidates as candidates
+import interlock.admission.claims.locks as locks
+import interlock.admission.claims.proof as proof
 import interlock.admission.lines as lines
 import interlock.admission.reconciler as admission_room
 import interlock.control.forgetting as forgetting
 import interlock.execution.folding as folding
 import interlock.execution.launching as launching
 import interlock.execution.reconciler as execution_room
-from interlock.admission.decide import decide_job, decide_lock
+from interlock.admission.claims.claim import COUNT, ClaimView, Holder
+from interlock.admission.claims.proof import Jobs
+from interlock.admission.decide import decide_claim, decide_job
 from interlock.admission.lines import Place
-from interlock.admission.reconciler import AdmissionReconciler
-from interlock.admission.view import JobView, KeyView, LockView
+from interlock.admission.view import JobView, RecordView
 from interlock.control.informer import Informer
 from interlock.control.queue import Item, WorkQueue
 from interlock.control.runtime import TaskStop
@@ -41,7 +45,7 @@ from interlock.resources.actions import (
 )
 from interlock.resources.cluster import Namespace
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest, Parallelism, Retries
-from interlock.resources.lock import Holder, LockStatus
+from interlock.resources.lock import Lock, LockStatus
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.process import ProcessSpec
 from interlock.resources.tasks import (
@@ -138,25 +142,25 @@ RESTORES = tuple(
 
 
 def limit_is_ignored(patch: Patch) -> None:
-    patch.setattr(KeyView, "is_free", property(lambda _: True))
+    patch.setattr(ClaimView, "is_free", property(lambda _: True))
 
 
 def limit_is_off_by_one(patch: Patch) -> None:
-    def is_free(self: KeyView) -> bool:
-        return self.grant is not None or self.held <= self.request.limit
+    def is_free(self: ClaimView) -> bool:
+        return self.grant is not None or self.held.get(COUNT, 0) <= self.limits[COUNT]
 
-    patch.setattr(KeyView, "is_free", property(is_free))
+    patch.setattr(ClaimView, "is_free", property(is_free))
 
 
 def _drop_holders_when(patch: Patch, done: Callable[[Job], bool]) -> None:
-    really = AdmissionReconciler._is_done
+    really = proof.is_done
 
-    def is_done(self: AdmissionReconciler, namespace: str, holder: Holder) -> bool:
-        job = self._jobs.get(Key("Job", namespace, holder.job))
+    def is_done(holder: Holder, key: Key, jobs: Jobs) -> bool:
+        job = jobs.get(key)
         is_ours = job is not None and job.metadata.uid == holder.uid
-        return really(self, namespace, holder) or (is_ours and job is not None and done(job))
+        return really(holder, key, jobs) or (is_ours and job is not None and done(job))
 
-    patch.setattr(AdmissionReconciler, "_is_done", is_done)
+    patch.setattr(proof, "is_done", is_done)
 
 
 def deleting_frees_the_lock(patch: Patch) -> None:
@@ -176,30 +180,29 @@ def backoff_frees_the_lock(patch: Patch) -> None:
 
 
 def not_seen_is_taken_for_gone(patch: Patch) -> None:
-    really = AdmissionReconciler._is_done
+    really = proof.is_done
 
-    def is_done(self: AdmissionReconciler, namespace: str, holder: Holder) -> bool:
-        job = self._jobs.get(Key("Job", namespace, holder.job))
-        return job is None or really(self, namespace, holder)
+    def is_done(holder: Holder, key: Key, jobs: Jobs) -> bool:
+        return jobs.get(key) is None or really(holder, key, jobs)
 
-    patch.setattr(AdmissionReconciler, "_is_done", is_done)
+    patch.setattr(proof, "is_done", is_done)
 
 
 def nobody_ever_leaves(patch: Patch) -> None:
-    patch.setattr(AdmissionReconciler, "_is_done", lambda *_: False)
+    patch.setattr(proof, "is_done", lambda *_: False)
 
 
 def one_lock_of_several_is_enough(patch: Patch) -> None:
     def planted(view: JobView, now: datetime) -> Decision:
-        granted = tuple(key for key in view.keys if key.grant is not None)
-        keys = granted or view.keys
-        return decide_job(replace(view, keys=keys), now)
+        granted = tuple(claim for claim in view.claims if claim.grant is not None)
+        return decide_job(replace(view, claims=granted or view.claims), now)
 
     patch.setattr(admission_room, "decide_job", planted)
 
 
 def _with_place(patch: Patch, place_of: Callable[[Job], Place]) -> None:
     patch.setattr(lines, "place_of", place_of)
+    patch.setattr(candidates, "place_of", place_of)
     patch.setattr(admission_room, "place_of", place_of)
 
 
@@ -223,20 +226,20 @@ def order_is_by_name(patch: Patch) -> None:
     _with_place(patch, lambda job: really(job)._replace(sequence=0))
 
 
-def _with_tokens(patch: Patch, token: Callable[[LockView], int]) -> None:
-    def planted(view: LockView, now: datetime) -> Decision:
-        decision = decide_lock(view, now)
+def _with_tokens(patch: Patch, token: Callable[[RecordView], int]) -> None:
+    def planted(view: RecordView, now: datetime) -> Decision:
+        decision = decide_claim(view, now)
         actions = tuple(_retold(action, view, token(view)) for action in decision.actions)
         return replace(decision, actions=actions)
 
-    patch.setattr(admission_room, "decide_lock", planted)
+    patch.setattr(admission_room, "decide_claim", planted)
 
 
-def _retold(action: Action, view: LockView, token: int) -> Action:
+def _retold(action: Action, view: RecordView, token: int) -> Action:
     if not isinstance(action, RecordStatus):
         return action
     assert isinstance(action.status, LockStatus)
-    known = view.lock.status.holders if view.lock is not None else ()
+    known = view.record.status.holders if isinstance(view.record, Lock) else ()
     holders = tuple(h if h in known else replace(h, token=token) for h in action.status.holders)
     return replace(action, status=replace(action.status, holders=holders, last_token=token))
 
@@ -246,13 +249,11 @@ def tokens_stay_the_same(patch: Patch) -> None:
 
 
 def tokens_begin_anew_with_the_record(patch: Patch) -> None:
-    def token(view: LockView) -> int:
-        return view.lock.status.last_token + 1 if view.lock is not None else 1
+    def token(view: RecordView) -> int:
+        return view.record.status.last_token + 1 if isinstance(view.record, Lock) else 1
 
     _with_tokens(patch, token)
-    patch.setattr(
-        import_module("interlock.admission.decide"), "IDLE_LOCK_KEPT", timedelta(seconds=1)
-    )
+    patch.setattr(locks, "IDLE_LOCK_KEPT", timedelta(seconds=1))
 
 
 def a_status_lets_a_job_in(patch: Patch) -> None:

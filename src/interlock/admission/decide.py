@@ -1,18 +1,30 @@
-"""Whether a Job may start, and who is granted a lock.
+"""Whether a Job may start, and who is granted a claim.
 
-Why two control planes that both believe they lead cannot let in too many:
+A claim is a record that says who holds how much of something: a lock, a share of a quota. Why two
+control planes that both believe they lead cannot let in more than fits:
 
-- A grant is a compare-and-set on the key's record. It names the Job, its uid and its *epoch*.
+- A grant is a compare-and-set on the claim's record. It names the Job, its uid, its *epoch* and how
+  much; and it is made only where all that the record's holders were granted, as far as they are not
+  proven done, leaves so much room. So at no version does a record grant more than fits, beside what
+  Jobs were granted that asked for it whether it fits or not.
 - A Job is admitted by a compare-and-set on itself, from a version that is waiting and has the epoch
   of its grants. It gives grants back by raising its epoch, which is a compare-and-set on itself
   too; so it is either admitted with a grant or has given it back, never both.
 - A holder is dropped from a record only on a fact that cannot become untrue: the Job of that uid is
-  over, or is gone, or its epoch has passed the grant's. An old view of such a fact is as good as a
-  new one. So at the moment a Job is admitted, each of its grants is still in its record.
+  over, or is gone, or its epoch has passed the grant's (`claims/proof.py`). An old view of such a
+  fact is as good as a new one. So at the moment a Job is admitted, each of its grants is still in
+  its record.
+- The epoch of a Job that may be running is never raised. A Job that is put back after it was
+  admitted is *being evicted* first: it keeps its epoch, and with it every grant, until its attempts
+  are proven gone. Then one write makes it wait again and raises its epoch. Whoever reads a raised
+  epoch knows by that alone that nothing of the earlier one runs.
+
+None of this asks what is claimed, or whether the record belongs to a namespace or to the cluster.
 
 Why Jobs never wait in a ring: the order of priority and creation is one for all lines, a grant goes
-only to a Job that is first in every line it stands in, and a Job with some of its locks gives them
-back as soon as it is not first for another.
+only to a Job that is first in every line it stands in and fits everywhere (`claims/candidates.py`),
+and a Job with some of its claims gives them back as soon as another is not free for it. So whoever
+waits for another to end holds nothing that a third could wait for.
 """
 
 from __future__ import annotations
@@ -21,12 +33,13 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from interlock.admission.view import JobView, KeyView, LockView
+from interlock.admission.claims.claim import ClaimView
+from interlock.admission.lines import stands_in_line
+from interlock.admission.view import JobView, RecordView
 from interlock.resources.actions import (
     Action,
     CreateResource,
     Decision,
-    DeleteResource,
     RecordAdmission,
     RecordStatus,
 )
@@ -39,30 +52,28 @@ from interlock.resources.admission import (
     WaitReason,
 )
 from interlock.resources.checks import problems_of_spec
-from interlock.resources.job import Job, WhenTaken
-from interlock.resources.lock import Holder, Lock, LockSpec, lock_name
-from interlock.resources.metadata import Metadata
+from interlock.resources.job import Job
+from interlock.resources.metadata import Resource
 from interlock.resources.modes import problems_for_mode
 from interlock.resources.schedule import why_told_to_stop
-from interlock.resources.transitions import has_ended, is_admitted, was_admitted
+from interlock.resources.transitions import has_ended, was_admitted
+from interlock.resources.waits import log_words
 
 #: A Job that is not in its schedule's books is written down as waiting for that after this time:
 #: it hardly ever takes as long, and a write less is a write less.
 BOOKS_EXPECTED_WITHIN = timedelta(seconds=5)
-#: A record that nobody holds or wants is removed after this time.
-IDLE_LOCK_KEPT = timedelta(minutes=10)
-#: What was not heard yet of a Job that holds a lock is heard by then, or listened for again.
+#: What was not heard yet of a Job that holds a claim is heard by then, or listened for again.
 LISTENS_FOR = timedelta(seconds=5)
 
 
 def decide_job(view: JobView, now: datetime) -> Decision:
     """Let a Job in, refuse it, or write down what it waits for.
 
-    An order to go away comes first, then what holds the Job back by itself, then its locks: a
+    An order to go away comes first, then what holds the Job back by itself, then its claims: a
     Job that cannot start anyway must not stand in a line or hold a place.
     """
     job = view.job
-    if has_ended(job) or is_admitted(job):
+    if job.status.admission.phase is not AdmissionPhase.WAITING or has_ended(job):
         return Decision()
     refused = _refusal(view, now)
     if refused is not None:
@@ -72,26 +83,15 @@ def decide_job(view: JobView, now: datetime) -> Decision:
         return _wait_for_books(view, held_back, now)
     if held_back:
         return _wait(view, held_back)
-    blocked = tuple(key for key in view.keys if not key.is_free)
-    # What was put back was let in once: it waits, whatever it asked for when it was new.
-    refusable = () if was_admitted(job) else blocked
-    is_new = not job.status.admission.sequence
-    full = next((key for key in refusable if key.is_full and is_new), None)
-    if full is not None:
-        who = "1 Job waits" if full.ahead == 1 else f"{full.ahead} Jobs wait"
-        message = f"{who} for lock {full.request.key} already"
-        return _refuse(job, RefusalReason.QUEUE_FULL, message, now)
-    forbidden = (k for k in refusable if k.request.when_taken is WhenTaken.FORBID and k.is_taken)
-    taken = next(forbidden, None)
-    if taken is not None:
-        message = f"lock {taken.request.key} is taken, and the Job must not wait for it"
-        return _refuse(job, RefusalReason.LOCK_FORBIDDEN, message, now)
+    blocked = tuple(claim for claim in view.claims if not claim.is_free)
+    turned_away = _turned_away(job, blocked, now)
+    if turned_away is not None:
+        return turned_away
     if blocked or view.has_stray_grant:
-        waits = tuple(Wait(reason=WaitReason.LOCK_TAKEN, key=k.request.key) for k in blocked)
-        return _replacing(view, _wait(view, waits), now)
-    if all(key.grant is not None for key in view.keys):
+        return _replacing(view, _wait(view, tuple(claim.wait for claim in blocked)), now)
+    if all(claim.grant is not None for claim in view.claims):
         return _admit(view, now)
-    # Every lock that is missing is free: its own decision will grant it.
+    # Every claim that is missing is free: its own decision will grant it.
     if not stands_in_line(job):
         return _wait(view, ())
     return Decision(wake_at=_deadline(job))
@@ -103,21 +103,6 @@ def _wait_for_books(view: JobView, held_back: tuple[Wait, ...], now: datetime) -
     if not held_back and now < created + BOOKS_EXPECTED_WITHIN:
         return Decision(wake_at=created + BOOKS_EXPECTED_WITHIN)
     return _wait(view, (*held_back, Wait(reason=WaitReason.NOT_IN_BOOKS)))
-
-
-def stands_in_line(job: Job) -> bool:
-    """Whether the Job may be granted locks, by what is stored and without a clock.
-
-    A Job with a `startAfter` has to be written down as due first: so every reader of the store
-    sees the same line, whatever its clock says.
-    """
-    admission = job.status.admission
-    if admission.phase is not AdmissionPhase.WAITING or job.is_going or job.spec.suspend:
-        return False
-    if job.spec.start_after is None:
-        return True
-    is_due = all(wait.reason is not WaitReason.NOT_YET_DUE for wait in admission.waits)
-    return admission.sequence > 0 and is_due
 
 
 def _refusal(view: JobView, now: datetime) -> Decision | None:
@@ -132,12 +117,32 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
         return _refuse(job, RefusalReason.REPLACED, f"job/{newer} takes the place of {name}", now)
     problems = problems_of_spec(spec) or problems_for_mode(spec, view.mode)
     if problems:
-        # It would hold its locks and never get anywhere: nobody may have to wait for it.
+        # It would hold its claims and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))
         return _refuse(job, RefusalReason.INVALID, f"its definition is not good: {told}", now)
     if spec.start_by is not None and spec.start_by <= now and not was_admitted(job):
         message = f"could not start by {spec.start_by:%Y-%m-%dT%H:%M:%SZ}"
         return _refuse(job, RefusalReason.START_DEADLINE_PASSED, message, now)
+    return None
+
+
+def _turned_away(job: Job, blocked: tuple[ClaimView, ...], now: datetime) -> Decision | None:
+    """Refuse a Job that finds a line too long as it joins, or that would have to wait and must not.
+
+    How long a line may be is asked once: whoever stands in it is not sent away by later ones. What
+    was put back was let in once: it waits, whatever it asked for when it was new.
+    """
+    if was_admitted(job):
+        return None
+    full = next((claim for claim in blocked if claim.is_full), None)
+    if full is not None and not job.status.admission.sequence:
+        who = "1 Job waits" if full.ahead == 1 else f"{full.ahead} Jobs wait"
+        message = f"{who} for {full.ask.said} already"
+        return _refuse(job, RefusalReason.QUEUE_FULL, message, now)
+    taken = next((claim for claim in blocked if claim.is_forbidden), None)
+    if taken is not None:
+        message = f"{taken.ask.said} is taken, and the Job must not wait for it"
+        return _refuse(job, taken.ask.kind.forbidden, message, now)
     return None
 
 
@@ -167,15 +172,15 @@ def _wait(view: JobView, waits: tuple[Wait, ...]) -> Decision:
     """Write down the waits, and give back what is held; do nothing if all that is so already."""
     job = view.job
     admission = replace(_seen(job), waits=waits)
-    must_give_back = view.has_stray_grant or any(key.grant is not None for key in view.keys)
-    # A Job that only waits for the lock's own decision keeps what it has.
+    must_give_back = view.has_stray_grant or any(claim.grant is not None for claim in view.claims)
+    # A Job that only waits for a claim's own decision keeps what it has.
     if must_give_back and (waits or view.has_stray_grant):
         admission = replace(admission, epoch=admission.epoch + 1)
     moments = [wait.until for wait in waits if wait.until is not None]
     wake_at = min((m for m in (*moments, _deadline(job)) if m is not None), default=None)
     if admission == job.status.admission:
         return Decision(wake_at=wake_at)
-    return Decision((RecordAdmission(job, admission),), wake_at, _waits_in_words(waits))
+    return Decision((RecordAdmission(job, admission),), wake_at, log_words(waits))
 
 
 def _replacing(view: JobView, waiting: Decision, now: datetime) -> Decision:
@@ -190,7 +195,8 @@ def _replacing(view: JobView, waiting: Decision, now: datetime) -> Decision:
 
 
 def _replaced(rival: Job, newer: str, now: datetime) -> RecordAdmission:
-    if is_admitted(rival):
+    if rival.status.admission.phase is not AdmissionPhase.WAITING:
+        # It may be running: it holds what it holds until that is proven over.
         return RecordAdmission(rival, replace(rival.status.admission, replaced_by=newer))
     message = f"job/{newer} takes the place of {rival.metadata.name}"
     refused = _refuse(rival, RefusalReason.REPLACED, message, now).actions[0]
@@ -200,7 +206,7 @@ def _replaced(rival: Job, newer: str, now: datetime) -> RecordAdmission:
 
 def _admit(view: JobView, now: datetime) -> Decision:
     job = view.job
-    grants = tuple(_grant(key) for key in view.keys)
+    grants = tuple(_grant(claim) for claim in view.claims)
     admission = replace(
         _seen(job), phase=AdmissionPhase.ADMITTED, waits=(), grants=grants, admitted_at=now
     )
@@ -209,9 +215,9 @@ def _admit(view: JobView, now: datetime) -> Decision:
     return Decision((RecordAdmission(job, admission),), reason=reason)
 
 
-def _grant(key: KeyView) -> Grant:
-    assert key.grant is not None
-    return Grant(key=key.request.key, token=key.grant.token)
+def _grant(claim: ClaimView) -> Grant:
+    assert claim.grant is not None
+    return Grant(key=claim.ask.name, token=claim.grant.token)
 
 
 def _seen(job: Job) -> AdmissionStatus:
@@ -226,75 +232,38 @@ def _deadline(job: Job) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _waits_in_words(waits: tuple[Wait, ...]) -> str:
-    words = {
-        WaitReason.SUSPENDED: "is suspended",
-        WaitReason.NOT_YET_DUE: "is not due yet",
-        WaitReason.NOT_IN_BOOKS: "is not in its schedule's books",
-        WaitReason.LOCK_TAKEN: "waits for lock",
-    }
-    if not waits:
-        return "is due"
-    return ", ".join(f"{words[wait.reason]} {wait.key}".rstrip() for wait in waits)
+def decide_claim(view: RecordView, now: datetime) -> Decision:
+    """Drop holders that are proven done and grant the claim to the next, in one write.
 
-
-def decide_lock(view: LockView, now: datetime) -> Decision:
-    """Drop holders that are proven done and grant the lock to the next, in one write.
-
-    One grant a write: the token is the version of the record that the grant replaces, so it rises
-    with every grant by itself, also after the record was removed and made again. A record that
-    came from another store may know of a higher one: then that is what has to be topped.
+    One grant a write, so that the version of the record that it replaces can be its token.
     """
-    candidate = view.candidate
-    fits = candidate is not None and candidate.has_way
-    lock = view.lock
-    if lock is None:
-        return _make_record(view) if fits else Decision()
-    if lock.is_going:
+    candidate = view.candidate if view.candidate is not None and view.candidate.has_way else None
+    kind, record = view.kind, view.record
+    if record is None:
+        made = kind.new_record(candidate.ask) if candidate is not None else None
+        if candidate is None or made is None:
+            return Decision()
+        return Decision((CreateResource(made),), reason=f"first use of {candidate.ask.said}")
+    if record.is_going:
         return Decision()
-    holders, reasons = view.kept, _drops(lock, view.kept)
-    status = lock.status
-    if candidate is not None and candidate.has_way:
-        holder = Holder(
-            job=candidate.job.metadata.name,
-            uid=candidate.job.metadata.uid,
-            epoch=candidate.job.status.admission.epoch,
-            token=max(lock.version, lock.status.last_token + 1),
-            granted_at=now,
-            job_version=candidate.job.version,
-        )
+    holders, newest = view.kept, None
+    reasons = _drops(view, record)
+    if candidate is not None:
+        newest = candidate.ask
+        holder = kind.granted(record, newest, candidate.job, now)
         holders = (*holders, holder)
-        reasons.append(f"grants {view.key} to {holder.job} (fence {holder.token})")
-        status = replace(status, limit=candidate.request.limit, last_token=holder.token)
-    if holders != lock.status.holders:
-        idle_since = None if holders else now
-        written = replace(status, holders=holders, idle_since=idle_since)
-        return Decision((RecordStatus(lock, written),), reason="; ".join(reasons))
-    return _retire(view, lock, now)
-
-
-def _drops(lock: Lock, kept: tuple[Holder, ...]) -> list[str]:
-    gone = [holder.job for holder in lock.status.holders if holder not in kept]
-    return [f"takes {lock.spec.key} back from {', '.join(gone)}"] if gone else []
-
-
-def _make_record(view: LockView) -> Decision:
-    metadata = Metadata(name=lock_name(view.key), namespace=view.namespace)
-    record = Lock(metadata=metadata, spec=LockSpec(key=view.key))
-    return Decision((CreateResource(record),), reason=f"first use of lock {view.key}")
-
-
-def _retire(view: LockView, lock: Lock, now: datetime) -> Decision:
-    """Remove a record that nobody has needed for a while."""
+        reasons.append(f"grants {newest.name} to {holder.job} (fence {holder.token})")
+    if holders != kind.holders(record):
+        written = kind.written(record, holders, newest, now)
+        return Decision((RecordStatus(record, written),), reason="; ".join(reasons))
     if view.is_unheard:
         # That its Job is gone is not news again when the rest is heard: nobody else would look.
         return Decision(wake_at=now + LISTENS_FOR)
-    if lock.status.holders or view.is_wanted:
+    if holders or view.is_wanted:
         return Decision()
-    if lock.status.last_token >= lock.version:
-        # It came from another store, and it alone knows which tokens were given out there.
-        return Decision()
-    idle_since = lock.status.idle_since or lock.metadata.creation_timestamp
-    if idle_since is None or now < idle_since + IDLE_LOCK_KEPT:
-        return Decision(wake_at=(idle_since or now) + IDLE_LOCK_KEPT)
-    return Decision((DeleteResource(lock),), reason=f"lock {view.key} is not needed any more")
+    return kind.retire(record, now)
+
+
+def _drops(view: RecordView, record: Resource) -> list[str]:
+    gone = [holder.job for holder in view.kind.holders(record) if holder not in view.kept]
+    return [f"takes {view.kind.name_of(record)} back from {', '.join(gone)}"] if gone else []

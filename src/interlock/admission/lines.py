@@ -1,4 +1,4 @@
-"""The lines in front of locks: who waits, in which order, found without looking at everyone."""
+"""The lines in front of claims: who waits, in which order, found without looking at everyone."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from interlock.admission.decide import stands_in_line
-from interlock.resources.job import Job, WhenTaken
+from interlock.admission.claims.claim import Ask, ClaimKey
+from interlock.resources.admission import AdmissionPhase, WaitReason
+from interlock.resources.job import Job
 from interlock.resources.metadata import Key
-
-#: A lock: namespace and key.
-LockKey = tuple[str, str]
 
 
 class Place(NamedTuple):
@@ -21,16 +19,21 @@ class Place(NamedTuple):
     rank: int
     #: The order of creation.
     sequence: int
-    name: str
+    #: Whose place it is: the line of a claim of the whole cluster has Jobs of all namespaces.
+    job: Key
+
+
+#: In which lines a Job stands: the claim, and whether it waits in order.
+_Standing = tuple[Place, tuple[tuple[ClaimKey, bool], ...]]
 
 
 class Line:
-    """The Jobs that wait for one lock."""
+    """The Jobs that wait for one claim."""
 
     def __init__(self) -> None:
         self._places: list[Place] = []
-        #: Jobs that start whether the lock is taken or not, so that no order binds them.
-        self.allowed: dict[str, None] = {}
+        #: Jobs that start whether the claim is taken or not, so that no order binds them.
+        self.allowed: dict[Key, None] = {}
 
     def join(self, place: Place) -> None:
         """Take a place."""
@@ -46,9 +49,9 @@ class Line:
         """How many stand before a place."""
         return bisect_left(self._places, place)
 
-    def names(self) -> Iterator[str]:
+    def jobs(self) -> Iterator[Key]:
         """Who waits, first to last; the line must not change meanwhile."""
-        return (each.name for each in self._places)
+        return (each.job for each in self._places)
 
     def is_empty(self) -> bool:
         """Whether nobody waits, in order or not."""
@@ -59,56 +62,71 @@ class Lines:
     """Every line, kept up to date change by change."""
 
     def __init__(self) -> None:
-        self._lines: dict[LockKey, Line] = {}
+        self._lines: dict[ClaimKey, Line] = {}
         #: Where each Job was put, so that it is found again after it changed.
-        self._standing: dict[Key, tuple[Place, tuple[tuple[LockKey, bool], ...]]] = {}
+        self._standing: dict[Key, _Standing] = {}
 
-    def of(self, lock: LockKey) -> Line | None:
-        """The line of a lock, when there is one."""
-        return self._lines.get(lock)
+    def of(self, claim: ClaimKey) -> Line | None:
+        """The line of a claim, when there is one."""
+        return self._lines.get(claim)
 
-    def update(self, key: Key, job: Job | None) -> bool:
-        """Put a Job where it belongs now; tells whether any line changed."""
-        standing = _standing(job) if job is not None and stands_in_line(job) else None
+    def update(self, key: Key, job: Job | None, asks: Iterable[Ask]) -> bool:
+        """Put a Job where it belongs now, with what it asks for; tells whether any line changed."""
+        standing = _standing(job, asks) if job is not None and stands_in_line(job) else None
         was = self._standing.get(key)
         if standing == was:
             return False
         if was is not None:
-            self._leave(key, was[0], was[1])
+            self._leave(key, was)
         if standing is not None:
-            self._join(key, standing[0], standing[1])
+            self._join(key, standing)
         return True
 
-    def _join(self, key: Key, place: Place, locks: Iterable[tuple[LockKey, bool]]) -> None:
-        for lock, is_allowed in locks:
-            line = self._lines.setdefault(lock, Line())
-            if is_allowed:
-                line.allowed[place.name] = None
-            else:
+    def _join(self, key: Key, standing: _Standing) -> None:
+        place, claims = standing
+        for claim, is_in_order in claims:
+            line = self._lines.setdefault(claim, Line())
+            if is_in_order:
                 line.join(place)
-        self._standing[key] = (place, tuple(locks))
-
-    def _leave(self, key: Key, place: Place, locks: Iterable[tuple[LockKey, bool]]) -> None:
-        for lock, is_allowed in locks:
-            line = self._lines[lock]
-            if is_allowed:
-                line.allowed.pop(place.name, None)
             else:
+                line.allowed[place.job] = None
+        self._standing[key] = standing
+
+    def _leave(self, key: Key, standing: _Standing) -> None:
+        place, claims = standing
+        for claim, is_in_order in claims:
+            line = self._lines[claim]
+            if is_in_order:
                 line.leave(place)
+            else:
+                line.allowed.pop(place.job, None)
             if line.is_empty():
-                del self._lines[lock]
+                del self._lines[claim]
         del self._standing[key]
+
+
+def stands_in_line(job: Job) -> bool:
+    """Whether the Job may be granted what it asks for, by what is stored and without a clock.
+
+    A Job with a `startAfter` has to be written down as due first: so every reader of the store
+    sees the same line, whatever its clock says.
+    """
+    admission = job.status.admission
+    if admission.phase is not AdmissionPhase.WAITING or job.is_going or job.spec.suspend:
+        return False
+    if job.spec.start_after is None:
+        return True
+    is_due = all(wait.reason is not WaitReason.NOT_YET_DUE for wait in admission.waits)
+    return admission.sequence > 0 and is_due
 
 
 def place_of(job: Job) -> Place:
     """Where a Job stands in every line it is in."""
     sequence = job.status.admission.sequence or job.version
-    return Place(-job.spec.priority, sequence, job.metadata.name)
+    return Place(-job.spec.priority, sequence, job.key)
 
 
-def _standing(job: Job) -> tuple[Place, tuple[tuple[LockKey, bool], ...]] | None:
-    if not job.spec.locks:
-        return None
-    namespace = job.metadata.namespace
-    locks = {(namespace, r.key): r.when_taken is WhenTaken.ALLOW for r in job.spec.locks}
-    return place_of(job), tuple(locks.items())
+def _standing(job: Job, asks: Iterable[Ask]) -> _Standing | None:
+    # Once each: a bad object may name the same claim twice.
+    claims = {ask.key: ask.is_in_order for ask in asks}
+    return (place_of(job), tuple(claims.items())) if claims else None

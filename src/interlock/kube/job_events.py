@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import assert_never
 
 from msgspec import Struct
 
-from interlock.resources.admission import AdmissionPhase, Eviction, Wait, WaitReason
+from interlock.resources.admission import AdmissionPhase, Eviction
 from interlock.resources.job import Job
 from interlock.resources.tasks import EndedTask, JobResult, TaskResult, TaskState
+from interlock.resources.waits import event_words
 
 NORMAL, WARNING = "Normal", "Warning"
 #: So many tasks are told of one by one; a Job may have thousands.
@@ -47,7 +47,7 @@ def _admission(before: Job, after: Job) -> Iterator[Told]:
         why = f": {now.message}" if now.message else ""
         yield Told(WARNING, "Refused", f"{now.refusal}{why}")
     elif now.phase is AdmissionPhase.WAITING and now.waits and now.waits != was.waits:
-        waits = "; ".join(_wait(wait, after) for wait in now.waits)
+        waits = "; ".join(event_words(wait, after) for wait in now.waits)
         yield Told(NORMAL, "Held", f"waits: {waits}")
     if now.eviction is not None and now.eviction != was.eviction:
         yield _put_back(now.eviction)
@@ -61,21 +61,6 @@ def _put_back(eviction: Eviction) -> Told:
     return Told(
         NORMAL, "Evicted", f"waits again, everything given back; {eviction.reason}{who}{why}"
     )
-
-
-def _wait(wait: Wait, job: Job) -> str:
-    match wait.reason:
-        case WaitReason.SUSPENDED:
-            why = job.spec.suspend_reason
-            return f"suspended ({why})" if why else "suspended"
-        case WaitReason.NOT_YET_DUE:
-            return f"not before {wait.until.isoformat() if wait.until else 'later'}"
-        case WaitReason.NOT_IN_BOOKS:
-            return "its schedule has not written it down yet"
-        case WaitReason.LOCK_TAKEN:
-            return f"lock {wait.key} is taken"
-        case _:
-            assert_never(wait.reason)
 
 
 def _execution(before: Job, after: Job) -> Iterator[Told]:

@@ -11,7 +11,7 @@ from interlock.modes.server_log import ServerLog
 from interlock.modes.serving import Certificate
 from interlock.modes.settings import EmbeddedSettings, SettingsError
 from interlock.private_files import NotPrivateError
-from interlock.reporting.words import plural
+from interlock.resources.words import plural
 
 logger = logging.getLogger("interlock.server")
 

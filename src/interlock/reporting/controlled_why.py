@@ -20,7 +20,6 @@ from interlock.reporting.schedule_why import (
     trouble_told,
 )
 from interlock.reporting.why import Waiting
-from interlock.reporting.words import since
 from interlock.resources.controlled_job import (
     ControlledJob,
     Override,
@@ -31,6 +30,7 @@ from interlock.resources.controlled_job import (
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.words import since
 from interlock.schedules.controlled.choosing import start_deadline
 from interlock.schedules.controlled.plan import Standing, Timetable
 

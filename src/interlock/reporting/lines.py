@@ -7,8 +7,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from interlock.admission.decide import stands_in_line
-from interlock.admission.lines import place_of
+from interlock.admission.lines import place_of, stands_in_line
 from interlock.control.cache import Cache
 from interlock.reporting.why import LineView, WhyView
 from interlock.resources.job import Job

@@ -12,9 +12,9 @@ from msgspec import Struct
 from interlock.api.answers import RefusedError, bad_request
 from interlock.api.requests import FLAGS, Request, Send
 from interlock.reporting.parameters import LOG, check_known, moment_in, number_in
-from interlock.reporting.words import plural
 from interlock.resources.job import Job
 from interlock.resources.tasks import number_in_round, round_of
+from interlock.resources.words import plural
 
 _HEADERS = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
 

@@ -8,27 +8,15 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
-from interlock.reporting.words import clock_time, length, plural, since
 from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
 from interlock.resources.ends import culprit, was_not_needed
 from interlock.resources.job import Job, JobPhase, LockRequest
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
-from interlock.resources.schedule import SUSPENDED_BY_ANNOTATION
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
-
-
-class Blocker(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """A Job that holds what another waits for."""
-
-    job: str
-    phase: str
-    #: Since when it holds the lock.
-    since: datetime
-    token: int
-    #: The latest moment at which it is stopped by itself; None when nothing stops it.
-    ends_by: datetime | None = None
+from interlock.resources.waits import Blocker, Facts, why_words
+from interlock.resources.words import clock_time, length, plural, since
 
 
 class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -197,29 +185,8 @@ def _not_looked_at() -> Waiting:
 
 
 def _held_back(job: Job, wait: Wait, now: datetime) -> Waiting:
-    if wait.reason is WaitReason.SUSPENDED:
-        who = job.metadata.annotations.get(SUSPENDED_BY_ANNOTATION, "")
-        because = f": {job.spec.suspend_reason}" if job.spec.suspend_reason else ""
-        by = f" by {who}" if who else ""
-        message = (
-            f"it is suspended{by}{because}; start it with: interlock resume {job.metadata.name}"
-        )
-        return Waiting(reason=wait.reason.value, message=message)
-    if wait.reason is WaitReason.NOT_IN_BOOKS:
-        return Waiting(reason=wait.reason.value, message=_not_in_books(job))
-    assert wait.until is not None
-    message = f"it is not due before {clock_time(wait.until, now)}"
-    return Waiting(reason=wait.reason.value, message=message, until=wait.until)
-
-
-def _not_in_books(job: Job) -> str:
-    """That the one who made the Job has not accounted for it, and who that is."""
-    owners = [owner for owner in job.metadata.owner_references if owner.controller]
-    whose = f"{owners[0].kind.lower()}/{owners[0].name}" if owners else "its schedule"
-    return (
-        f"{whose} made it and has not written it down yet, which is a matter of milliseconds;"
-        f" if it stays so: interlock why {whose}"
-    )
+    message = why_words(wait, Facts(job, now))
+    return Waiting(reason=wait.reason.value, message=message, key=wait.key, until=wait.until)
 
 
 def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[Waiting]:
@@ -230,9 +197,10 @@ def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[
     blockers = tuple(_blocker(holder, job) for holder, job in line.holders if holder.uid != uid)
     if not blockers and line.place <= 1:
         return
+    wait = Wait(reason=WaitReason.LOCK_TAKEN, key=request.key)
     yield Waiting(
-        reason=WaitReason.LOCK_TAKEN.value,
-        message=_lock_words(request.key, blockers, now),
+        reason=wait.reason.value,
+        message=why_words(wait, Facts(view.job, now, blockers)),
         key=request.key,
         holders=blockers,
         until=min((b.ends_by for b in blockers if b.ends_by and b.ends_by > now), default=None),
@@ -258,19 +226,6 @@ def _ends_by(job: Job) -> datetime | None:
     if started is not None and spec.timeout is not None:
         moments.append(started + timedelta(seconds=spec.timeout.total_seconds()))
     return min(moments, default=None)
-
-
-def _lock_words(key: str, blockers: Sequence[Blocker], now: datetime) -> str:
-    if not blockers:
-        return f"lock {key} is free; others are before it in the line"
-    first = blockers[0]
-    more = f" and {len(blockers) - 1} more" if len(blockers) > 1 else ""
-    held = f"lock {key} is held by job/{first.job}{more} ({first.phase}, {since(first.since, now)})"
-    if first.phase == JobPhase.UNKNOWN.value:
-        return f"{held}; if it is surely gone: interlock release {key} --job {first.job} --reason …"
-    if first.ends_by is not None and first.ends_by > now:
-        return f"{held}; it is stopped at {clock_time(first.ends_by, now)} at the latest"
-    return held
 
 
 def _launch_waits(job: Job, now: datetime) -> Iterable[Waiting]:

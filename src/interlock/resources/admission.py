@@ -33,6 +33,15 @@ class WaitReason(StrEnum):
     #: A lock it needs has no room, or others are before it in the line.
     LOCK_TAKEN = "LockTaken"
 
+    @classmethod
+    def _missing_(cls, value: object) -> WaitReason | None:
+        """Take a reason that a newer version stored as it is: its Job still has to be read."""
+        if not isinstance(value, str):
+            return None
+        unknown = str.__new__(cls, value)
+        unknown._name_ = unknown._value_ = value
+        return unknown
+
 
 class EvictionReason(StrEnum):
     """Why a Job that was let in is put back."""

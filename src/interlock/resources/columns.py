@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
-from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.ends import telling_end
 from interlock.resources.job import CREATOR_ANNOTATION, Job
@@ -23,6 +22,8 @@ from interlock.resources.schedule_columns import (
 )
 from interlock.resources.transitions import ended_at, has_ended
 from interlock.resources.variables import task_count
+from interlock.resources.waits import column_words
+from interlock.resources.words import format_age
 
 _R = TypeVar("_R", bound=Resource)
 
@@ -45,37 +46,6 @@ class Column(NamedTuple):
     description: str = ""
     #: Where a definition points an API server for it.
     at: Pointer = Pointer("")
-
-
-def format_age(age: timedelta) -> str:
-    """A length of time in few characters, in kubectl's way: 90s, 12m, 3h5m, 4d, 2y30d.
-
-    The longer it is, the less its smallest part matters, and the less of it is shown.
-    """
-    seconds = int(age.total_seconds())
-    if seconds < -1:
-        return "<invalid>"
-    if seconds < 120:
-        return f"{max(seconds, 0)}s"
-    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
-    if minutes < 10:
-        return _two(minutes, "m", seconds % 60, "s")
-    if hours < 3:
-        return f"{minutes}m"
-    if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
-    if hours < 48:
-        return f"{hours}h"
-    if days < 8:
-        return _two(days, "d", hours % 24, "h")
-    if days < 365 * 2:
-        return f"{days}d"
-    years = days // 365
-    return _two(years, "y", days % 365, "d") if years < 8 else f"{years}y"
-
-
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
-    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
 
 
 def _moment(moment: datetime | None) -> str:
@@ -104,7 +74,7 @@ def _waits_for(job: Job, now: datetime) -> str:
     status = job.status
     if status.admission.waits:
         first, more = status.admission.waits[0], len(status.admission.waits) - 1
-        return _wait(first, now) + (f" (+{more})" if more else "")
+        return column_words(first, now) + (f" (+{more})" if more else "")
     if status.execution.retrying:
         soonest = min(wait.not_before for wait in status.execution.retrying)
         return f"retry in {format_age(max(soonest - now, timedelta(0)))}"
@@ -115,19 +85,6 @@ def _waits_for(job: Job, now: datetime) -> str:
 
 #: What a Job waits for whose orders are denied.
 _DENIED = {Order.LAUNCH: "the cluster", Order.STOP: "a denied stop"}
-
-
-def _wait(wait: Wait, now: datetime) -> str:
-    match wait.reason:
-        case WaitReason.LOCK_TAKEN:
-            return f"lock {wait.key}"
-        case WaitReason.NOT_YET_DUE if wait.until is not None:
-            return f"start in {format_age(max(wait.until - now, timedelta(0)))}"
-        case WaitReason.SUSPENDED:
-            return "suspended"
-        case WaitReason.NOT_IN_BOOKS:
-            return "its schedule"
-    return wait.reason.value
 
 
 def _exit(job: Job, _: datetime) -> str:

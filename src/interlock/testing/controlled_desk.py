@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from interlock.admission.claims.locks import LOCKS
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
 from interlock.control.applier import Applier
 from interlock.control.cache import Cache
@@ -60,7 +61,7 @@ class Plane:
         self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids, **INDEXES})
         self.side = ControlledSide(self.jobs, self.controlled, self.calendars)
         owners = {"ControlledJob": self.controlled}
-        self.door = AdmissionReconciler(self.jobs, self.locks, owners=owners)
+        self.door = AdmissionReconciler(self.jobs, {LOCKS: self.locks}, owners=owners)
         gate = Gate(clock)
         gate.open(1, inf)
         self._applier = Applier(store, NoRuntime(), clock, gate)

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from interlock.admission.claims.claim import COUNT, ClaimView
+from interlock.admission.claims.locks import LOCKS
 from interlock.admission.decide import BOOKS_EXPECTED_WITHIN, decide_job
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
-from interlock.admission.view import JobView, KeyView
+from interlock.admission.view import JobView
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.actions import RecordAdmission
@@ -74,7 +76,7 @@ class Room:
         self.configs: Cache[JobConfig] = Cache("JobConfig")
         locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids})
         owners = {"JobConfig": self.configs}
-        self.reconciler = AdmissionReconciler(self.jobs, locks, Mode.EMBEDDED, owners)
+        self.reconciler = AdmissionReconciler(self.jobs, {LOCKS: locks}, Mode.EMBEDDED, owners)
 
     def put(self, resource: Job | JobConfig) -> list[Key]:
         before: Job | JobConfig | None
@@ -86,7 +88,7 @@ class Room:
 
     def candidate(self) -> str:
         """Who is next for the lock."""
-        found = self.reconciler.view_of_lock(DB, "db").candidate
+        found = self.reconciler.view_of_claim(DB).candidate
         return found.job.metadata.name if found is not None else ""
 
     def is_let_by(self, job: Job) -> bool:
@@ -191,7 +193,9 @@ def test_a_full_line_refuses_who_joins_it(ahead: int, sequence: int, is_refused:
     request = LockRequest(key="db", max_waiting=3)
     status = JobStatus(admission=AdmissionStatus(sequence=sequence))
     job = a_job(locks=(request,), status=status)
-    view = JobView(job=job, keys=(KeyView(request=request, held=1, ahead=ahead),))
+    (ask,) = LOCKS.asks(job)
+    claim = ClaimView(ask=ask, limits=ask.limits, held={COUNT: 1}, ahead=ahead)
+    view = JobView(job=job, claims=(claim,))
 
     (action,) = decide_job(view, T0).actions
 
@@ -204,9 +208,15 @@ def test_a_grant_of_more_liberal_terms_is_given_back() -> None:
     """A config that was edited asks for less room for the Jobs that wait."""
     request = LockRequest(key="db", limit=2)
     job = a_job(locks=(request,))
-    view = JobView(
-        job=job, keys=(KeyView(request=request, held=4, before=3, grant=a_holder(job, token=9)),)
+    (ask,) = LOCKS.asks(job)
+    claim = ClaimView(
+        ask=ask,
+        limits=ask.limits,
+        held={COUNT: 4},
+        before={COUNT: 3},
+        grant=a_holder(job, token=9),
     )
+    view = JobView(job=job, claims=(claim,))
 
     (action,) = decide_job(view, T0).actions
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from interlock.admission.claims.claim import COUNT, ClaimView
+from interlock.admission.claims.locks import LOCKS
 from interlock.admission.decide import decide_job
-from interlock.admission.view import JobView, KeyView
+from interlock.admission.view import JobView
 from interlock.resources.actions import RecordAdmission
 from interlock.resources.admission import (
     AdmissionPhase,
@@ -35,13 +37,13 @@ def waiting(**admission: Any) -> JobStatus:
     return JobStatus(admission=AdmissionStatus(sequence=1, **admission))
 
 
-def key(job: Job, *, held: int = 0, ahead: int = 0, granted: bool = False) -> KeyView:
-    return KeyView(
-        request=job.spec.locks[0],
-        held=held,
-        ahead=ahead,
-        grant=a_holder(job, token=7) if granted else None,
-    )
+def claim(
+    job: Job, at: int = 0, *, held: int = 0, ahead: int = 0, granted: bool = False
+) -> ClaimView:
+    """A lock that the Job asks for, with so many holders."""
+    ask = LOCKS.asks(job)[at]
+    grant = a_holder(job, token=7, epoch=job.status.admission.epoch) if granted else None
+    return ClaimView(ask=ask, limits=ask.limits, held={COUNT: held}, ahead=ahead, grant=grant)
 
 
 def written(view: JobView) -> AdmissionStatus:
@@ -137,7 +139,7 @@ def test_a_taken_lock(
 ) -> None:
     job = a_job(locks=(a_request(when_taken=when_taken),))
 
-    admission = written(JobView(job=job, keys=(key(job, held=held, ahead=ahead),)))
+    admission = written(JobView(job=job, claims=(claim(job, held=held, ahead=ahead),)))
 
     assert admission.phase is expected
 
@@ -145,13 +147,13 @@ def test_a_taken_lock(
 def test_a_free_lock_is_left_to_its_own_decision() -> None:
     job = a_job(locks=(a_request(),))
 
-    assert decide_job(JobView(job=job, keys=(key(job),)), T0).actions == ()
+    assert decide_job(JobView(job=job, claims=(claim(job),)), T0).actions == ()
 
 
 def test_a_forbidden_lock_with_room_for_both_is_not_taken() -> None:
     job = a_job(locks=(a_request(limit=2, when_taken=WhenTaken.FORBID),))
 
-    admission = written(JobView(job=job, keys=(key(job, ahead=1),)))
+    admission = written(JobView(job=job, claims=(claim(job, ahead=1),)))
 
     assert admission.phase is AdmissionPhase.WAITING
 
@@ -159,7 +161,7 @@ def test_a_forbidden_lock_with_room_for_both_is_not_taken() -> None:
 def test_a_job_with_all_its_locks_is_let_in_with_its_tokens() -> None:
     job = a_job(locks=(a_request(),))
 
-    admission = written(JobView(job=job, keys=(key(job, held=1, granted=True),)))
+    admission = written(JobView(job=job, claims=(claim(job, held=1, granted=True),)))
 
     assert admission.phase is AdmissionPhase.ADMITTED
     assert admission.grants == (Grant(key="db", token=7),)
@@ -167,10 +169,9 @@ def test_a_job_with_all_its_locks_is_let_in_with_its_tokens() -> None:
 
 def test_a_job_with_some_of_its_locks_gives_them_back_when_another_is_not_free() -> None:
     job = a_job(locks=(a_request("a"), a_request("b")), status=waiting(epoch=3))
-    has = KeyView(request=job.spec.locks[0], held=1, grant=a_holder(job, epoch=3))
-    lacks = KeyView(request=job.spec.locks[1], held=1)
+    has, lacks = claim(job, 0, held=1, granted=True), claim(job, 1, held=1)
 
-    admission = written(JobView(job=job, keys=(has, lacks)))
+    admission = written(JobView(job=job, claims=(has, lacks)))
 
     assert admission.epoch == 4
     assert admission.waits == (Wait(reason=DB, key="b"),)
@@ -178,10 +179,9 @@ def test_a_job_with_some_of_its_locks_gives_them_back_when_another_is_not_free()
 
 def test_a_job_keeps_its_locks_while_the_others_are_free_for_it() -> None:
     job = a_job(locks=(a_request("a"), a_request("b")), status=waiting())
-    has = KeyView(request=job.spec.locks[0], held=1, grant=a_holder(job))
-    may_have = KeyView(request=job.spec.locks[1], held=0)
+    has, may_have = claim(job, 0, held=1, granted=True), claim(job, 1)
 
-    assert decide_job(JobView(job=job, keys=(has, may_have)), T0).actions == ()
+    assert decide_job(JobView(job=job, claims=(has, may_have)), T0).actions == ()
 
 
 def test_a_lock_that_is_not_asked_for_any_more_is_given_back() -> None:
@@ -193,7 +193,7 @@ def test_a_lock_that_is_not_asked_for_any_more_is_given_back() -> None:
 def test_a_suspended_job_gives_its_locks_back() -> None:
     job = a_job(locks=(a_request(),), suspend=True, status=waiting())
 
-    assert written(JobView(job=job, keys=(key(job, held=1, granted=True),))).epoch == 1
+    assert written(JobView(job=job, claims=(claim(job, held=1, granted=True),))).epoch == 1
 
 
 def test_replacing_marks_the_running_and_refuses_the_waiting() -> None:
@@ -201,7 +201,7 @@ def test_replacing_marks_the_running_and_refuses_the_waiting() -> None:
     runs = a_job("runs", status=waiting(phase=AdmissionPhase.ADMITTED))
     waits = a_job("waits", status=waiting())
 
-    view = JobView(job=job, keys=(key(job, held=1, ahead=1),), rivals=(runs, waits))
+    view = JobView(job=job, claims=(claim(job, held=1, ahead=1),), rivals=(runs, waits))
     orders = [a for a in decide_job(view, T0).actions if isinstance(a, RecordAdmission)]
 
     told = {order.job.metadata.name: order.admission for order in orders}
@@ -229,17 +229,19 @@ def test_a_decision_is_final(phase: AdmissionPhase) -> None:
 )
 def test_nothing_is_written_twice(spec: dict[str, Any]) -> None:
     job = a_job(**spec)
-    keys = tuple(KeyView(request=request, held=1) for request in job.spec.locks)
+    claims = tuple(claim(job, at, held=1) for at in range(len(job.spec.locks)))
     settled = replace(
-        job, status=replace(job.status, admission=written(JobView(job=job, keys=keys)))
+        job, status=replace(job.status, admission=written(JobView(job=job, claims=claims)))
     )
 
-    assert decide_job(JobView(job=settled, keys=keys), T0).actions == ()
+    assert decide_job(JobView(job=settled, claims=claims), T0).actions == ()
 
 
 def test_a_job_that_replaces_others_looks_again_for_more_of_them() -> None:
     job = a_job("new", locks=(a_request(when_taken=WhenTaken.REPLACE),))
-    view = JobView(job=job, keys=(key(job, held=1),), rivals=(a_job("waits", status=waiting()),))
+    view = JobView(
+        job=job, claims=(claim(job, held=1),), rivals=(a_job("waits", status=waiting()),)
+    )
 
     assert decide_job(view, T0).wake_at == T0
 

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from interlock.admission.decide import IDLE_LOCK_KEPT, LISTENS_FOR, decide_lock
-from interlock.admission.view import Candidate, LockView
+from interlock.admission.claims.candidates import Candidate
+from interlock.admission.claims.locks import IDLE_LOCK_KEPT, LOCKS
+from interlock.admission.decide import LISTENS_FOR, decide_claim
+from interlock.admission.view import RecordView
 from interlock.resources.actions import CreateResource, Decision, DeleteResource, RecordStatus
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock, LockStatus, lock_name
@@ -18,22 +20,22 @@ B = a_job("b", version=12, locks=(a_request(),))
 
 
 def next_up(job: Job, *, has_way: bool = True) -> Candidate:
-    return Candidate(job=job, request=job.spec.locks[0], has_way=has_way)
+    return Candidate(job=job, ask=LOCKS.asks(job)[0], has_way=has_way)
 
 
-def view(lock: Lock | None, **more: object) -> LockView:
-    return LockView(namespace="default", key="db", lock=lock, **more)  # type: ignore[arg-type]
+def view(lock: Lock | None, **more: object) -> RecordView:
+    return RecordView(kind=LOCKS, record=lock, **more)  # type: ignore[arg-type]
 
 
-def written(seen: LockView) -> LockStatus:
-    (action,) = decide_lock(seen, T0).actions
+def written(seen: RecordView) -> LockStatus:
+    (action,) = decide_claim(seen, T0).actions
     assert isinstance(action, RecordStatus)
     assert isinstance(action.status, LockStatus)
     return action.status
 
 
 def test_the_first_use_of_a_key_makes_its_record() -> None:
-    (action,) = decide_lock(view(None, candidate=next_up(A)), T0).actions
+    (action,) = decide_claim(view(None, candidate=next_up(A)), T0).actions
 
     assert isinstance(action, CreateResource)
     assert isinstance(action.resource, Lock)
@@ -60,7 +62,7 @@ def test_a_record_that_alone_knows_the_last_token_stays() -> None:
     idle_since = T0 - IDLE_LOCK_KEPT
     moved = replace(a_lock(version=5), status=LockStatus(last_token=900, idle_since=idle_since))
 
-    assert decide_lock(view(moved), T0).actions == ()
+    assert decide_claim(view(moved), T0).actions == ()
 
 
 def test_dropping_the_last_holder_and_granting_the_next_is_one_write() -> None:
@@ -73,7 +75,7 @@ def test_a_candidate_whose_way_is_not_clear_gets_nothing() -> None:
     held = a_lock(holders=(a_holder(A),))
     seen = view(held, kept=(a_holder(A),), candidate=next_up(B, has_way=False), is_wanted=True)
 
-    assert decide_lock(seen, T0).actions == ()
+    assert decide_claim(seen, T0).actions == ()
 
 
 def test_a_lock_without_holders_tells_since_when() -> None:
@@ -85,13 +87,13 @@ def test_a_lock_without_holders_tells_since_when() -> None:
 def test_a_record_is_removed_when_nobody_needed_it_for_a_while() -> None:
     idle = replace(a_lock(), status=LockStatus(idle_since=T0 - IDLE_LOCK_KEPT))
 
-    assert decide_lock(view(idle), T0).actions == (DeleteResource(idle),)
-    assert decide_lock(view(idle, is_wanted=True), T0).actions == ()
+    assert decide_claim(view(idle), T0).actions == (DeleteResource(idle),)
+    assert decide_claim(view(idle, is_wanted=True), T0).actions == ()
 
 
 def test_a_holder_that_is_not_found_is_looked_for_again() -> None:
     """That it is gone is no news any more when the proof of it comes."""
-    decision = decide_lock(view(a_lock(), is_unheard=True), T0)
+    decision = decide_claim(view(a_lock(), is_unheard=True), T0)
 
     assert decision == Decision(wake_at=T0 + LISTENS_FOR)
 
@@ -99,6 +101,6 @@ def test_a_holder_that_is_not_found_is_looked_for_again() -> None:
 def test_an_idle_record_is_looked_at_again_when_its_time_is_over() -> None:
     idle = replace(a_lock(), status=LockStatus(idle_since=T0))
 
-    decision = decide_lock(view(idle), T0 + timedelta(minutes=1))
+    decision = decide_claim(view(idle), T0 + timedelta(minutes=1))
 
     assert (decision.actions, decision.wake_at) == ((), T0 + IDLE_LOCK_KEPT)

@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from interlock.admission.claims.locks import LOCKS
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
-from interlock.admission.view import LockView
+from interlock.admission.view import RecordView
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.admission import (
@@ -31,7 +32,7 @@ class Room:
     def __init__(self, *resources: Job | Lock, heard: int = 1000) -> None:
         self.jobs: Cache[Job] = Cache("Job")
         self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids})
-        self.reconciler = AdmissionReconciler(self.jobs, self.locks)
+        self.reconciler = AdmissionReconciler(self.jobs, {LOCKS: self.locks})
         self.woken: list[Key] = []
         for resource in resources:
             self.put(resource)
@@ -46,8 +47,8 @@ class Room:
         self.woken = list(self.reconciler.wakes(Change(before, resource)))
         return self.woken
 
-    def lock_view(self) -> LockView:
-        return self.reconciler.view_of_lock(DB, "db")
+    def lock_view(self) -> RecordView:
+        return self.reconciler.view_of_claim(DB)
 
     def next_up(self) -> str:
         candidate = self.lock_view().candidate
@@ -209,6 +210,21 @@ def test_a_new_grant_wakes_its_job_and_the_other_locks_it_needs() -> None:
 
     assert both.key in woken
     assert Key("Lock", "default", lock_name("cache")) in woken
+
+
+def test_the_first_that_waits_for_more_looks_again_when_a_claim_changes() -> None:
+    """It may wait for less than it has written down."""
+    other = admitted(waiting("other", 3, a_request("cache")))
+    both = waiting("both", 5, a_request("db"), a_request("cache"))
+    room = Room(other, both, a_lock("cache", holders=(a_holder(other),)))
+
+    assert both.key in room.put(a_lock(version=7))
+
+
+def test_the_first_that_waits_for_nothing_else_is_woken_by_its_grant_alone() -> None:
+    room = Room(waiting("first", 5))
+
+    assert room.put(a_lock(version=7)) == [DB]
 
 
 def test_being_told_of_everything_anew_changes_nothing() -> None:

@@ -135,6 +135,13 @@ def test_every_wait_has_words(reason: WaitReason) -> None:
     assert why(waiting("job", 5, wait)).waits[0].message
 
 
+def test_a_wait_of_another_version_is_told_by_its_name() -> None:
+    (told,) = why(waiting("job", 5, Wait(reason=WaitReason("GateShut"), key="all"))).waits
+
+    assert (told.reason, told.key) == ("GateShut", "all")
+    assert "GateShut all" in told.message
+
+
 def test_a_holder_of_unknown_fate_comes_with_the_way_out() -> None:
     lost = running("lost", locks=(a_request(),))
     lost = a_job(

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from interlock.forecast.rehearsal.scenario import LineMatch
-from interlock.resources.admission import AdmissionPhase, Wait, WaitReason
+from interlock.resources.admission import AdmissionPhase, Wait
 from interlock.resources.controlled_job import ControlledJob, WindowOutcome, WindowRecord
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
@@ -18,11 +18,10 @@ from interlock.resources.metadata import Condition, ConditionStatus, Key, Resour
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION, is_manual
 from interlock.resources.tasks import EndedTask, TaskState
 from interlock.resources.transitions import has_ended
+from interlock.resources.waits import claim_words, is_brief
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 
-#: Waits that the system itself ends at the same moment are nobody's business.
-_BRIEF = (WaitReason.NOT_IN_BOOKS,)
 _DRAIN_OVERDUE = "DrainOverdue"
 
 
@@ -180,16 +179,14 @@ def _of_admission(before: Job | None, job: Job) -> Iterator[_Told]:
         return
     known = before.status.admission.waits if before is not None else ()
     for wait in _news(known, admission.waits):
-        told = f"lock {wait.key}" if wait.key else ""
         until = f"until {written(wait.until)}" if wait.until else ""
-        yield "Held", wait.reason.value, " ".join(filter(None, (told, until)))
+        yield "Held", wait.reason.value, " ".join(filter(None, (claim_words(wait), until)))
 
 
 def _news(before: tuple[Wait, ...], after: tuple[Wait, ...]) -> list[Wait]:
     known = {(wait.reason, wait.key) for wait in before}
-    return [
-        wait for wait in after if wait.reason not in _BRIEF and (wait.reason, wait.key) not in known
-    ]
+    # Waits that the system itself ends at the same moment are nobody's business.
+    return [wait for wait in after if not is_brief(wait) and (wait.reason, wait.key) not in known]
 
 
 def _of_execution(before: Job | None, job: Job) -> Iterator[_Told]:

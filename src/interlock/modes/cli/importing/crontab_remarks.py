@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from interlock.modes.cli.importing.drafts import Draft, quoted
-from interlock.reporting.words import plural
+from interlock.resources.words import plural
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"", re.DOTALL)
 _FLOCK = re.compile(r"(?:^|[\s;&|(/])flock\s")

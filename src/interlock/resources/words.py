@@ -25,6 +25,37 @@ def length(span: timedelta) -> str:
     raise AssertionError(span)
 
 
+def format_age(age: timedelta) -> str:
+    """A length of time in few characters, in kubectl's way: 90s, 12m, 3h5m, 4d, 2y30d.
+
+    The longer it is, the less its smallest part matters, and the less of it is shown.
+    """
+    seconds = int(age.total_seconds())
+    if seconds < -1:
+        return "<invalid>"
+    if seconds < 120:
+        return f"{max(seconds, 0)}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10:
+        return _two(minutes, "m", seconds % 60, "s")
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 365 * 2:
+        return f"{days}d"
+    years = days // 365
+    return _two(years, "y", days % 365, "d") if years < 8 else f"{years}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"
+
+
 def since(moment: datetime | None, now: datetime) -> str:
     """How long ago a moment was; empty when there is none."""
     return length(now - moment) if moment is not None else ""

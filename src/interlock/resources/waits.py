@@ -1,0 +1,196 @@
+"""Waits in words: what each reason to wait is called, for everyone who reads of it.
+
+A new reason is one entry here. A reason that has none, since a newer version stored it, is told by
+its own name: it must not keep the Job that waits from being shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from interlock.resources.admission import Wait, WaitReason
+from interlock.resources.job import Job, JobPhase
+from interlock.resources.schedule import SUSPENDED_BY_ANNOTATION
+from interlock.resources.words import clock_time, format_age, since
+
+
+class Blocker(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A Job that holds what another waits for."""
+
+    job: str
+    phase: str
+    #: Since when it holds the lock.
+    since: datetime
+    token: int
+    #: The latest moment at which it is stopped by itself; None when nothing stops it.
+    ends_by: datetime | None = None
+
+
+class Facts(Struct, frozen=True):
+    """What is known as somebody reads of a wait."""
+
+    job: Job
+    now: datetime
+    #: Who holds what the Job waits for, as far as that was asked.
+    blockers: Sequence[Blocker] = ()
+
+
+class WaitWords(Struct, frozen=True, kw_only=True):
+    """The words for one reason to wait."""
+
+    #: What people call the claim that is waited for; empty for a wait that has none.
+    noun: str = ""
+    #: In the log and the journal, before the claim's name.
+    log: str
+    #: In a list, after "waits for".
+    column: Callable[[Wait, datetime], str]
+    #: In an event of the Job, after "waits".
+    event: Callable[[Wait, Job], str]
+    #: In the answer to "why", with who can change it.
+    why: Callable[[Wait, Facts], str]
+    #: The system itself ends it at the same moment: nobody's business while all goes well.
+    is_brief: bool = False
+
+
+def log_words(waits: Iterable[Wait]) -> str:
+    """What a Job is or does that waits so."""
+    return ", ".join(f"{_words(wait).log} {wait.key}".rstrip() for wait in waits) or "is due"
+
+
+def column_words(wait: Wait, now: datetime) -> str:
+    """What a Job waits for, as short as it can be said."""
+    return _words(wait).column(wait, now)
+
+
+def event_words(wait: Wait, job: Job) -> str:
+    """Why a Job waits, on the Job itself."""
+    return _words(wait).event(wait, job)
+
+
+def why_words(wait: Wait, facts: Facts) -> str:
+    """Why a Job waits, and what can be done about it."""
+    return _words(wait).why(wait, facts)
+
+
+def claim_words(wait: Wait) -> str:
+    """The claim that is waited for; empty for a wait that has none."""
+    return f"{_words(wait).noun} {wait.key}".strip() if wait.key else ""
+
+
+def is_brief(wait: Wait) -> bool:
+    """Whether a wait is nobody's business while all goes well."""
+    return _words(wait).is_brief
+
+
+def _words(wait: Wait) -> WaitWords:
+    return WORDS.get(wait.reason) or _unknown(wait.reason)
+
+
+def _unknown(reason: WaitReason) -> WaitWords:
+    """Words for a reason that this version does not know: its name, and the claim's."""
+
+    def named(wait: Wait, _: object) -> str:
+        return f"{reason.value} {wait.key}".rstrip()
+
+    return WaitWords(
+        log=f"waits for {reason.value}",
+        column=named,
+        event=named,
+        why=lambda wait, facts: f"it waits for a reason of another version: {named(wait, facts)}",
+    )
+
+
+# Suspended
+
+
+def _suspended_event(_: Wait, job: Job) -> str:
+    why = job.spec.suspend_reason
+    return f"suspended ({why})" if why else "suspended"
+
+
+def _suspended_why(_: Wait, facts: Facts) -> str:
+    job = facts.job
+    who = job.metadata.annotations.get(SUSPENDED_BY_ANNOTATION, "")
+    because = f": {job.spec.suspend_reason}" if job.spec.suspend_reason else ""
+    by = f" by {who}" if who else ""
+    return f"it is suspended{by}{because}; start it with: interlock resume {job.metadata.name}"
+
+
+# Not yet due
+
+
+def _due_column(wait: Wait, now: datetime) -> str:
+    if wait.until is None:
+        return wait.reason.value
+    return f"start in {format_age(max(wait.until - now, timedelta(0)))}"
+
+
+def _due_why(wait: Wait, facts: Facts) -> str:
+    if wait.until is None:
+        return "it is not due yet"
+    return f"it is not due before {clock_time(wait.until, facts.now)}"
+
+
+# Not in the books
+
+
+def _books_why(_: Wait, facts: Facts) -> str:
+    """That the one who made the Job has not accounted for it, and who that is."""
+    owners = [owner for owner in facts.job.metadata.owner_references if owner.controller]
+    whose = f"{owners[0].kind.lower()}/{owners[0].name}" if owners else "its schedule"
+    return (
+        f"{whose} made it and has not written it down yet, which is a matter of milliseconds;"
+        f" if it stays so: interlock why {whose}"
+    )
+
+
+# A lock
+
+
+def _lock_why(wait: Wait, facts: Facts) -> str:
+    if not facts.blockers:
+        return f"lock {wait.key} is free; others are before it in the line"
+    first, now = facts.blockers[0], facts.now
+    others = len(facts.blockers) - 1
+    who = f"job/{first.job} and {others} more" if others else f"job/{first.job}"
+    held = f"lock {wait.key} is held by {who} ({first.phase}, {since(first.since, now)})"
+    if first.phase == JobPhase.UNKNOWN.value:
+        way_out = f"interlock release {wait.key} --job {first.job} --reason …"
+        return f"{held}; if it is surely gone: {way_out}"
+    if first.ends_by is not None and first.ends_by > now:
+        return f"{held}; it is stopped at {clock_time(first.ends_by, now)} at the latest"
+    return held
+
+
+#: The words for every reason that this version gives.
+WORDS: dict[WaitReason, WaitWords] = {
+    WaitReason.SUSPENDED: WaitWords(
+        log="is suspended",
+        column=lambda _, __: "suspended",
+        event=_suspended_event,
+        why=_suspended_why,
+    ),
+    WaitReason.NOT_YET_DUE: WaitWords(
+        log="is not due yet",
+        column=_due_column,
+        event=lambda wait, _: f"not before {wait.until.isoformat() if wait.until else 'later'}",
+        why=_due_why,
+    ),
+    WaitReason.NOT_IN_BOOKS: WaitWords(
+        log="is not in its schedule's books",
+        column=lambda _, __: "its schedule",
+        event=lambda _, __: "its schedule has not written it down yet",
+        why=_books_why,
+        is_brief=True,
+    ),
+    WaitReason.LOCK_TAKEN: WaitWords(
+        noun="lock",
+        log="waits for lock",
+        column=lambda wait, _: f"lock {wait.key}",
+        event=lambda wait, _: f"lock {wait.key} is taken",
+        why=_lock_why,
+    ),
+}
