@@ -20,7 +20,7 @@ from interlock.api.routing import (
     When,
     on_jobs,
 )
-from interlock.control.cache import Cache
+from interlock.control.caches import Caches
 from interlock.control.clock import Clock
 from interlock.reporting.lines import LineReader, LockAnswer
 from interlock.reporting.listing import JobPage, page, read_listing
@@ -81,24 +81,22 @@ class Reporting:
         self,
         *,
         store: Store,
-        jobs: Cache[Job],
-        locks: Cache[Lock],
+        caches: Caches,
         roster: Roster,
         journal: Journal,
         logs: Logs,
         clock: Clock,
-        schedules: ScheduleReader,
         backup: Backup | None = None,
         stalled: Callable[[], str] = str,
     ) -> None:
         self._stalled = stalled
-        self._jobs = jobs
+        self._jobs = caches.of(Job)
         self._roster = roster
-        self._lines = LineReader(jobs, locks)
+        self._lines = LineReader(self._jobs, caches.of(Lock))
         self._journal = journal
         self._logs = logs
         self._clock = clock
-        self._schedules = schedules
+        self._schedules = ScheduleReader(caches)
         self._backup = backup
         self._streams = Streams(store, clock)
 
