@@ -264,8 +264,9 @@ class Reporting:
             raise bad_request(f"kind: expected one of {', '.join(KINDS)}")
         key = None
         if query.get("name"):
-            kind = query.get("kind", "Job")
-            key = Key(kind, query.get("namespace", "default"), query["name"])
+            kind = KINDS[query.get("kind", "Job")]
+            place = query.get("namespace", "default") if kind.namespaced else ""
+            key = Key(kind.name, place, query["name"])
         elif query.get("kind") or query.get("namespace"):
             raise bad_request("name: needed when kind or namespace is given")
         rows = await self._journal.read(key, limit=limit, before=request.number("before"))

@@ -348,6 +348,25 @@ def our_kinds() -> Iterator[Kind]:
     return (kind for kind in KINDS.values() if kind.is_ours)
 
 
+#: A kind as plain words: its names, its API version, whether it is in namespaces, how it moves.
+Row = tuple[str, str, tuple[str, ...], str, bool, str]
+
+
+def rows() -> tuple[Row, ...]:
+    """Every kind as plain words, for those who would rather not load the types."""
+    return tuple(
+        (
+            kind.name,
+            kind.plural,
+            kind.short_names,
+            kind.api_version,
+            kind.namespaced,
+            kind.moves.value,
+        )
+        for kind in KINDS.values()
+    )
+
+
 def columns_of(kind: str) -> tuple[Column, ...]:
     """The columns of a kind, those of wide lists included, in their order."""
     return KINDS[kind].columns

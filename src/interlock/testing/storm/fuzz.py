@@ -23,12 +23,13 @@ from urllib.parse import quote, urlsplit
 import yaml
 from msgspec import Struct
 
+from interlock.resources.kinds import KINDS, Kind
 from interlock.testing.clients import Object
 from interlock.testing.serving import PATIENCE_S
 from interlock.testing.storm.checker import Check
 from interlock.testing.storm.ground import Ground, StandstillError, until
 from interlock.testing.storm.kills import Outcome
-from interlock.testing.storm.people import API, JOBS
+from interlock.testing.storm.people import JOBS
 
 T = TypeVar("T")
 
@@ -260,7 +261,7 @@ class Fuzzer:
 
     def _document(self, route: Route) -> Object:
         """A good document that was bent in a few places; mostly of a kind that fits."""
-        fitting = [each for each in DOCUMENTS if f"{each['kind'].lower()}s" in route.path]
+        fitting = [each for each in DOCUMENTS if _plural(each["kind"]) in route.path.split("/")]
         document = copy.deepcopy(self._mostly(0.9, fitting or DOCUMENTS, DOCUMENTS))
         document["metadata"]["name"] = self._random.choice(_NAMES)
         for _ in range(self._random.choice((0, 0, 0, 1, 1, 2, 5))):
@@ -282,6 +283,10 @@ class Fuzzer:
                 holder[key] = copy.deepcopy(other[its])
             case _:
                 holder[key] = self._random.choice(_VALUES)
+
+
+def _plural(kind: str) -> str:
+    return KINDS[kind].plural if kind in KINDS else ""
 
 
 def _holders(thing: Any) -> Iterator[tuple[Any, Any]]:
@@ -359,9 +364,9 @@ def _stock(ground: Ground, name: str) -> None:
         StandstillError: The server does not answer any more.
     """
     for document in DOCUMENTS:
-        path = _PLACES.get(document["kind"])
-        if path:
-            ground.answer("POST", path, {**document, "metadata": {"name": name}})
+        kind = KINDS.get(document["kind"])
+        if kind is not None:
+            ground.answer("POST", _place(kind), {**document, "metadata": {"name": name}})
 
 
 def _canary(ground: Ground) -> Check:
@@ -434,14 +439,11 @@ class Connection:
             answer.close()
 
 
-_PLACES = {
-    "Job": JOBS,
-    "JobConfig": f"{API}/jobconfigs",
-    "ControlledJob": f"{API}/controlledjobs",
-    "Calendar": f"{API}/calendars",
-    "Namespace": "/api/v1/namespaces",
-    "Lease": "/apis/coordination.k8s.io/v1/namespaces/default/leases",
-}
+def _place(kind: Kind) -> str:
+    """Where resources of a kind are made."""
+    root = "apis" if kind.group else "api"
+    where = f"namespaces/{_NAMESPACES[0]}/" if kind.namespaced else ""
+    return f"/{root}/{kind.api_version}/{where}{kind.plural}"
 
 
 def _document(kind: str, spec: Object, version: str = "interlock.dev/v1alpha1") -> Object:
