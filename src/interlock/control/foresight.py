@@ -102,11 +102,15 @@ class Foresight:
 def about_to_be(decision: Decision, now: datetime) -> Job | None:
     """The Job as a decision is about to leave it, if to record parts of it is all that it does.
 
-    None also for a move that no Job may make: whoever writes it is told.
+    None also for a move that no Job may make: whoever writes it is told. And for a decision about
+    several, as when a Job takes the place of another: what is recorded of the one must never be
+    taken for the other's.
     """
     job: Job | None = None
     for action in decision.actions:
         match action:
+            case RecordAdmission(read) | RecordExecution(read) if job and job.key != read.key:
+                return None
             case RecordAdmission(read, admission):
                 job = job or read
                 status = moved(job, admission, job.status.execution, now)

@@ -261,6 +261,10 @@ ENDED = replace(JOB, status=JobStatus(phase=JobPhase.SUCCEEDED))
         pytest.param((AddFinalizer(JOB, JOB_FINALIZER),), id="no record"),
         pytest.param((RecordAdmission(ENDED, ADMITTED),), id="a move that no Job may make"),
         pytest.param((RecordAdmission(JOB, ADMITTED), DeleteResource(JOB)), id="more than records"),
+        pytest.param(
+            (RecordAdmission(JOB, JOB.status.admission), RecordAdmission(a_job("other"), ADMITTED)),
+            id="a Job that takes the place of another",
+        ),
     ],
 )
 def test_what_no_room_is_asked_ahead_about(actions: tuple[Action, ...]) -> None:
