@@ -1,9 +1,9 @@
 """The registry of kinds: one entry feeds the store, the API, the command line, the cluster's
 definitions and rights, and the docs.
 
-To add a kind is to write its noun, its checks and its columns, and to register it here. What others
-make of a kind they make when it is first asked for (`ByKind`), so a kind that is registered before
-anything is served, stored or listed is known everywhere.
+To add a kind is to write its noun, its checks and its columns, and to register it (CONTRIBUTING
+tells the steps). What others make of a kind they make when it is first asked for (`ByKind`), so a
+kind that is registered before anything is served, stored or listed is known everywhere.
 """
 
 from __future__ import annotations
