@@ -38,7 +38,7 @@ from interlock.resources.schedule import MOVED_FROM_ANNOTATION
 from interlock.resources.validation import read_resource
 from interlock.testing.asking import Asker, a_store, asking
 from interlock.testing.builders import T0
-from interlock.testing.storm.fuzz import _place
+from interlock.testing.storm.fuzz import _place, documents
 
 ROOT = Path(__file__).parents[3]
 
@@ -260,7 +260,9 @@ def test_a_copy_of_one_may_say_where_it_is_from() -> None:
     assert {"Bell", "Tower"} <= set(mark.kinds)
 
 
-def test_the_fuzzer_knows_where_they_are_made() -> None:
+def test_the_fuzzer_knows_them_and_where_they_are_made() -> None:
+    sketched = {one["kind"]: one["spec"] for one in documents() if one["kind"] in ("Bell", "Tower")}
+    assert sketched == {"Bell": {"tower": "one"}, "Tower": {"height": 1}}
     assert _place(KINDS["Bell"]) == f"/apis/{BELLS.api_version}/namespaces/default/bells"
     assert _place(KINDS["Tower"]) == f"/apis/{TOWERS.api_version}/towers"
 

@@ -22,8 +22,10 @@ from urllib.parse import quote, urlsplit
 
 import yaml
 from msgspec import Struct
+from msgspec import inspect as shape
 
 from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.shapes import fields_of, plain
 from interlock.testing.clients import Object
 from interlock.testing.serving import PATIENCE_S
 from interlock.testing.storm.checker import Check
@@ -178,6 +180,7 @@ class Fuzzer:
     def __init__(self, random: Random, routes: Sequence[Route]) -> None:
         self._random = random
         self._routes = routes
+        self._documents = documents()
         #: How bodies are written, by their media type; a method has some that fit it.
         self._writers: dict[str, Callable[[Object], bytes]] = {
             "application/json": self._json,
@@ -261,8 +264,9 @@ class Fuzzer:
 
     def _document(self, route: Route) -> Object:
         """A good document that was bent in a few places; mostly of a kind that fits."""
-        fitting = [each for each in DOCUMENTS if _plural(each["kind"]) in route.path.split("/")]
-        document = copy.deepcopy(self._mostly(0.9, fitting or DOCUMENTS, DOCUMENTS))
+        every = self._documents
+        fitting = [each for each in every if _plural(each["kind"]) in route.path.split("/")]
+        document = copy.deepcopy(self._mostly(0.9, fitting or every, every))
         document["metadata"]["name"] = self._random.choice(_NAMES)
         for _ in range(self._random.choice((0, 0, 0, 1, 1, 2, 5))):
             self._bend(document)
@@ -363,7 +367,7 @@ def _stock(ground: Ground, name: str) -> None:
     Raises:
         StandstillError: The server does not answer any more.
     """
-    for document in DOCUMENTS:
+    for document in documents():
         kind = KINDS.get(document["kind"])
         if kind is not None:
             ground.answer("POST", _place(kind), {**document, "metadata": {"name": name}})
@@ -452,7 +456,7 @@ def _document(kind: str, spec: Object, version: str = "interlock.dev/v1alpha1") 
 
 _NOOP: Object = {"noop": {}, "locks": [{"key": "db", "limit": 1}]}
 #: Good documents to begin with. Nothing in them does any harm, however it is put together.
-DOCUMENTS: tuple[Object, ...] = (
+_DOCUMENTS: tuple[Object, ...] = (
     _document("Job", _NOOP),
     _document(
         "Job",
@@ -500,3 +504,34 @@ DOCUMENTS: tuple[Object, ...] = (
     _document("Lease", {"holderIdentity": "me"}, "coordination.k8s.io/v1"),
     {"kind": "DeleteOptions", "metadata": {}, "preconditions": {"uid": "x"}, "dryRun": ["All"]},
 )
+
+
+def documents() -> tuple[Object, ...]:
+    """The good documents, and a sketch of every other kind that people write."""
+    known = {document["kind"] for document in _DOCUMENTS}
+    others = (kind for kind in KINDS.values() if kind.is_written_by_people)
+    return (*_DOCUMENTS, *(_sketch(kind) for kind in others if kind.name not in known))
+
+
+def _sketch(kind: Kind) -> Object:
+    spec = _sketched(fields_of(kind.type)["spec"].type)
+    return _document(kind.name, spec, kind.api_version)
+
+
+def _sketched(type: shape.Type) -> Any:
+    """A value of a type, with what must be there and nothing else."""
+    match plain(type)[0]:
+        case shape.StructType(cls=cls):
+            fields = fields_of(cls).items()
+            return {name: _sketched(field.type) for name, field in fields if field.required}
+        case shape.VarTupleType(item_type=item):
+            return [_sketched(item)]
+        case shape.DictType():
+            return {}
+        case shape.IntType() | shape.FloatType():
+            return 1
+        case shape.BoolType():
+            return True
+        case shape.EnumType(cls=cls):
+            return next(iter(cls)).value
+    return "one"
