@@ -20,6 +20,7 @@ from interlock.control.garbage import INDEXES, Garbage
 from interlock.control.informer import Informer
 from interlock.control.lease import Election
 from interlock.control.loop import Loop
+from interlock.control.loop import Observer as Counting
 from interlock.control.metrics import Metrics
 from interlock.control.proofs import Proofs
 from interlock.control.queue import WorkQueue
@@ -88,6 +89,8 @@ class Room(Struct, frozen=True, kw_only=True):
     indexes: Indexes = {}
     #: For rooms that do what a cluster does by itself.
     collects: bool = False
+    #: What counts the room's decisions beside the numbers that all rooms have.
+    counted_by: Callable[[Metrics], Counting] | None = None
 
 
 def _schedules(site: Site) -> Reconciler:
@@ -120,7 +123,7 @@ def _garbage(site: Site) -> Reconciler:
 
 #: The rooms of every control plane, in the order in which a change passes them.
 ROOMS: list[Room] = [
-    Room(name="schedules", make=_schedules),
+    Room(name="schedules", make=_schedules, counted_by=lambda metrics: metrics.due.decided),
     Room(name="admission", make=_admission, indexes={Lock: {BY_HOLDER: holder_uids}}),
     Room(name="execution", make=_execution),
     Room(name="garbage", make=_garbage, collects=True),
@@ -269,6 +272,11 @@ class ControlPlane:
             clock=self._clock,
             journal=self._journal,
             metrics=self.metrics,
+            observers={
+                room.name: room.counted_by(self.metrics)
+                for room in self._rooms
+                if room.counted_by is not None
+            },
         )
         loop.on_changed = self._tell
         for name, proof in proofs.items():
