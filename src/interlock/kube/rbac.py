@@ -20,8 +20,8 @@ from interlock.resources.metadata import GROUP
 #: Lets a role become part of the ones that every cluster has.
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-{}"
 _READ = ("get", "list", "watch")
-_WRITE = ("update", "patch")
-_CHANGE = ("create", *_WRITE, "delete")
+#: What people do.
+_CHANGE = ("create", "update", "patch", "delete", "deletecollection")
 
 
 def rbac(install: Installation) -> list[Manifest]:
@@ -68,7 +68,8 @@ def _kind_rules(kinds: Sequence[Kind]) -> list[Manifest]:
     owners = _plurals(kinds, "finalizers", lambda kind: kind.owns)
     made = [
         # People may write these through the controller's own API, if they may at all.
-        rule(GROUP, _plurals(kinds), (*_READ, *_CHANGE)),
+        rule(GROUP, _plurals(kinds), (*_READ, "create", "update", "delete")),
+        rule(GROUP, _plurals(kinds, where=lambda kind: kind.is_held_back), ("patch",)),
         rule(GROUP, statuses, ("update",)),
         # Whoever names one as an owner that must wait for its pods, or its Jobs, needs this.
         rule(GROUP, owners, ("update",)),
@@ -142,7 +143,7 @@ def _seen(kinds: Sequence[Kind]) -> list[Manifest]:
 
 def _changed(kinds: Sequence[Kind]) -> list[Manifest]:
     written = _plurals(kinds, where=lambda kind: kind.is_written_by_people)
-    return [rule(GROUP, written, (*_CHANGE, "deletecollection"))]
+    return [rule(GROUP, written, _CHANGE)]
 
 
 def _of_the_cluster(install: Installation) -> list[Manifest]:

@@ -97,6 +97,8 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     work_path: str = ""
     #: How resources get from a server to a cluster.
     moves: Moves = Moves.NOT
+    #: Whether one is held back from deletion, by a finalizer, until nothing of it is left.
+    is_held_back: bool = False
     #: Whether one that goes with its namespace must stay for now, because others rely on it.
     is_needed: Callable[[Any], bool] = lambda _: False
     #: How the log and the history name one.
@@ -253,6 +255,7 @@ JOBS = register(
         columns=columns.JOB_COLUMNS,
         selectable=(".status.phase", ".status.admission.phase", ".spec.suspend"),
         work_path="spec",
+        is_held_back=True,
         moves=Moves.HANDED_OVER,
     )
 )

@@ -218,6 +218,7 @@ def test_the_rights_are_given_for_them(everywhere: bool) -> None:
         assert (kind, "editor", plural, "create") in granted
         assert (kind, "viewer", plural, "list") in granted
         assert (kind, "viewer", plural, "create") not in granted
+        assert (kind, "controller", plural, "patch") not in granted
     if not everywhere:
         assert ("Role", "controller", "towers", "watch") not in granted
 
