@@ -1,4 +1,4 @@
-"""Writes the reference pages that follow from the code: kinds, routes, the life of a Job.
+"""Writes what follows from the code: the reference pages, and the command line's table of kinds.
 
 python tools/write_docs.py            write them
 python tools/write_docs.py --check    only say whether they are up to date
@@ -17,7 +17,7 @@ from interlock.modes.cli.reference import page
 from interlock.resources.admission import RefusalReason, WaitReason
 from interlock.resources.explanation import Explanation, explain
 from interlock.resources.job import JobPhase
-from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.kinds import KINDS, Kind, rows
 from interlock.resources.shapes import description_of, member_descriptions
 from interlock.resources.tasks import (
     ExecutionReason,
@@ -40,6 +40,7 @@ def pages() -> dict[str, str]:
         "docs/reference/job-life-cycle.md": "\n".join(_life_cycle()) + "\n",
         "docs/reference/cli.md": page(),
         "docs/reference/routes.md": "\n".join(_routes()) + "\n",
+        "src/interlock/modes/cli/kind_table.py": "\n".join(_kind_table()) + "\n",
     }
 
 
@@ -97,6 +98,23 @@ def _told(field: Explanation) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _kind_table() -> Iterator[str]:
+    yield '"""The registry of kinds for the command line, as `make docs` writes it."""'
+    yield from ("", "from __future__ import annotations", "")
+    yield "#: As `interlock.resources.kinds.rows` says."
+    yield "ROWS: tuple[tuple[str, str, tuple[str, ...], str, bool, str], ...] = ("
+    for row in rows():
+        words = ", ".join(_word(word) for word in row)
+        yield f"    ({words}),"
+    yield ")"
+
+
+def _word(word: object) -> str:
+    if isinstance(word, tuple):
+        return f"({', '.join(map(_word, word))}{',' if len(word) == 1 else ''})"
+    return f'"{word}"' if isinstance(word, str) else repr(word)
 
 
 def _life_cycle() -> Iterator[str]:

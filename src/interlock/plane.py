@@ -5,22 +5,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from interlock.admission.claims.locks import LOCKS
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
 from interlock.control.applier import Applier
 from interlock.control.cache import Cache
+from interlock.control.caches import Caches, Indexes
 from interlock.control.clock import Clock, pause
 from interlock.control.garbage import INDEXES, Garbage
 from interlock.control.informer import Informer
 from interlock.control.lease import Election
 from interlock.control.loop import Loop
+from interlock.control.loop import Observer as Counting
 from interlock.control.metrics import Metrics
 from interlock.control.proofs import Proofs
 from interlock.control.queue import WorkQueue
-from interlock.control.reconciler import Change
+from interlock.control.reconciler import Change, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task, stop_in_order
@@ -30,12 +35,13 @@ from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
-from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
 from interlock.resources.lock import Lock
+from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
 from interlock.resources.tasks import TaskReport
 from interlock.schedules.reconciler import SchedulesReconciler
@@ -48,16 +54,90 @@ Connect = Callable[[int], Awaitable[Runtime]]
 #: Told of every change that the caches take in.
 Observer = Callable[[Change], None]
 
-_ROOMS_OF_OURS = ("schedules", "admission", "execution")
-_ROOMS = (*_ROOMS_OF_OURS, "garbage")
+R = TypeVar("R", bound=Resource)
+
+
+class PlaneSettings(Struct, frozen=True, kw_only=True):
+    """How a control plane works; the defaults are those of the embedded server."""
+
+    mode: Mode = Mode.EMBEDDED
+    #: How many tasks run at most, of all Jobs.
+    most_tasks: int = 1000
+    #: How long news of attempts are gathered before they are written.
+    patience: Patience = Patience()
+    launches_at_once: int = MOST_AT_ONCE
+    #: After how many resources a first look at all of them lets others have a turn.
+    part: int = PART
+    #: Whether what goes with its owner or namespace is seen to here; a cluster does it by itself.
+    collects: bool = True
+
+
+class Site(Struct, frozen=True):
+    """What a room finds where it works, for one term of leadership."""
+
+    caches: Caches
+    reports: Reports
+    #: Answers that the caches cannot give; each room has its own, which wake that room.
+    proofs: Proofs
+    settings: PlaneSettings
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """A room: how its reconciler is made, and by what it finds things in the caches."""
+
+    name: str
+    make: Callable[[Site], Reconciler]
+    indexes: Indexes = {}
+    #: For rooms that do what a cluster does by itself.
+    collects: bool = False
+    #: What counts the room's decisions beside the numbers that all rooms have.
+    counted_by: Callable[[Metrics], Counting] | None = None
+
+
+def _schedules(site: Site) -> Reconciler:
+    of = site.caches.of
+    return SchedulesReconciler(of(Job), of(JobConfig), of(ControlledJob), of(Calendar))
+
+
+def _admission(site: Site) -> Reconciler:
+    of = site.caches.of
+    owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
+    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners)
+
+
+def _execution(site: Site) -> Reconciler:
+    settings = site.settings
+    return ExecutionReconciler(
+        site.caches.of(Job),
+        site.reports,
+        site.caches.of(Lock),
+        site.proofs,
+        settings.most_tasks,
+        patience=settings.patience,
+        launches_at_once=settings.launches_at_once,
+    )
+
+
+def _garbage(site: Site) -> Reconciler:
+    return Garbage(site.caches, site.proofs)
+
+
+#: The rooms of every control plane, in the order in which a change passes them.
+ROOMS: list[Room] = [
+    Room(name="schedules", make=_schedules, counted_by=lambda metrics: metrics.due.decided),
+    Room(name="admission", make=_admission, indexes={Lock: {BY_HOLDER: holder_uids}}),
+    Room(name="execution", make=_execution),
+    Room(name="garbage", make=_garbage, collects=True),
+]
+#: What the reporting room finds Jobs by.
+_REPORTED: Indexes = {Job: {BY_LOCK: locks_asked_for}}
 
 
 class ControlPlane:
     """Keeps caches of what is stored and, while it leads, has the rooms decide.
 
     Followers keep their caches up to date too: they answer questions, and begin without delay
-    when it is their turn. With `collects`, what goes with its owner or namespace is seen to here;
-    a cluster does that by itself.
+    when it is their turn.
     """
 
     def __init__(
@@ -70,12 +150,7 @@ class ControlPlane:
         connect: Connect,
         election: Election,
         observers: Sequence[Observer] = (),
-        most_tasks: int = 1000,
-        patience: Patience | None = None,
-        launches_at_once: int = MOST_AT_ONCE,
-        part: int = PART,
-        collects: bool = True,
-        mode: Mode = Mode.EMBEDDED,
+        settings: PlaneSettings = PlaneSettings(),  # noqa: B008 (it cannot be changed)
         restored: Restorable | None = None,
     ) -> None:
         self._store = store
@@ -84,24 +159,18 @@ class ControlPlane:
         self._clock = clock
         self._luck = luck
         self._connect = connect
-        self._most_tasks = most_tasks
-        self._patience = patience or Patience()
-        self._launches_at_once = launches_at_once
-        self._part = part
-        self._mode = mode
+        self._settings = settings
         self._observers = tuple(observers)
-        self.jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
-        self.configs: Cache[JobConfig] = Cache("JobConfig", INDEXES)
-        self.controlled: Cache[ControlledJob] = Cache("ControlledJob", INDEXES)
-        self.calendars: Cache[Calendar] = Cache("Calendar", INDEXES)
-        self.locks: Cache[Lock] = Cache("Lock", {BY_HOLDER: holder_uids, **INDEXES})
-        self.namespaces: Cache[Namespace] = Cache("Namespace", INDEXES)
-        self.leases: Cache[Lease] = Cache("Lease", INDEXES)
-        self._collects = collects
+        self._rooms = tuple(room for room in ROOMS if settings.collects or not room.collects)
+        self.caches = Caches(
+            (kind for kind in KINDS.values() if kind.is_ours or settings.collects),
+            INDEXES,
+            (_REPORTED, *(room.indexes for room in self._rooms)),
+        )
         self.election = election
         self.gate = election.gate
-        self.metrics = Metrics(_ROOMS if collects else _ROOMS_OF_OURS, gate=self.gate)
-        self._informers = tuple(self._informer(cache) for cache in self._caches.values())
+        self.metrics = Metrics([room.name for room in self._rooms], gate=self.gate)
+        self._informers = tuple(self._informer(cache) for cache in self.caches.values())
         #: The loop of the present leadership; None while another leads.
         self.loop: Loop | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -111,13 +180,9 @@ class ControlPlane:
         #: What runs although the store was put back and knows nothing of it: it is waited for.
         self.strangers: tuple[TaskReport, ...] = ()
 
-    @property
-    def _caches(self) -> dict[str, Cache[Any]]:
-        caches: tuple[Cache[Any], ...] = (self.jobs, self.locks)
-        caches += (self.configs, self.controlled, self.calendars)
-        if self._collects:
-            caches += (self.namespaces, self.leases)
-        return {cache.kind: cache for cache in caches}
+    def cache(self, noun: type[R]) -> Cache[R]:
+        """What is known of the resources of a kind, by its noun."""
+        return self.caches.of(noun)
 
     @property
     def is_synced(self) -> bool:
@@ -173,7 +238,7 @@ class ControlPlane:
     async def _settle(self, runtime: Runtime, restored: Restorable) -> None:
         """Wait until nothing runs that a store which was put back does not know of."""
         try:
-            await clear_away(runtime, self.jobs, self._clock, self._wait_for)
+            await clear_away(runtime, self.cache(Job), self._clock, self._wait_for)
         finally:
             self.strangers = ()
         await restored.settled()
@@ -194,30 +259,13 @@ class ControlPlane:
         """Look and decide until the lead is lost."""
         queue = WorkQueue(self._clock, self._luck)
         reports = Reports(runtime, self._clock, self._luck)
-        proofs = Proofs(self._store, self._caches, self._clock)
-        garbage = (Garbage(self._caches, proofs),) if self._collects else ()
-        grants = Proofs(self._store, self._caches, self._clock)
+        proofs = {room.name: self._proofs() for room in self._rooms}
         loop = Loop(
-            reconcilers=(
-                SchedulesReconciler(self.jobs, self.configs, self.controlled, self.calendars),
-                AdmissionReconciler(
-                    self.jobs,
-                    {LOCKS: self.locks},
-                    self._mode,
-                    {"JobConfig": self.configs, "ControlledJob": self.controlled},
-                ),
-                ExecutionReconciler(
-                    self.jobs,
-                    reports,
-                    self.locks,
-                    grants,
-                    self._most_tasks,
-                    patience=self._patience,
-                    launches_at_once=self._launches_at_once,
-                ),
-                *garbage,
-            ),
-            caches=self._caches,
+            reconcilers=[
+                room.make(Site(self.caches, reports, proofs[room.name], self._settings))
+                for room in self._rooms
+            ],
+            caches=self.caches,
             reports=reports,
             queue=queue,
             applier=Applier(self._store, runtime, self._clock, self.gate),
@@ -225,14 +273,19 @@ class ControlPlane:
             clock=self._clock,
             journal=self._journal,
             metrics=self.metrics,
+            observers={
+                room.name: room.counted_by(self.metrics)
+                for room in self._rooms
+                if room.counted_by is not None
+            },
         )
         loop.on_changed = self._tell
-        proofs.wake = lambda key: loop.wake("garbage", key)
-        grants.wake = lambda key: loop.wake("execution", key)
+        for name, proof in proofs.items():
+            proof.wake = partial(loop.wake, name)
         reading = asyncio.get_running_loop().create_task(reports.run())
         self.loop = loop
         try:
-            await loop.revisit(self._part)
+            await loop.revisit(self._settings.part)
             loop.start()
             self.at_work.set()
             await self._lost.wait()
@@ -241,9 +294,12 @@ class ControlPlane:
             self.loop = None
             loop.stop_looking()
             reading.cancel()
-            proofs.close()
-            grants.close()
+            for proof in proofs.values():
+                proof.close()
             queue.close()
+
+    def _proofs(self) -> Proofs:
+        return Proofs(self._store, self.caches, self._clock)
 
     def _informer(self, cache: Cache[Any]) -> Informer[Any]:
         return Informer(

@@ -9,24 +9,19 @@ from typing import Any
 from interlock.kube.definitions import definitions
 from interlock.kube.installation import Installation
 from interlock.kube.rbac import rbac
+from interlock.resources.kinds import KINDS
 from interlock.testing.kube.access import Access, Answer, Document, User
 from interlock.testing.serving import PATIENCE_S
 
-#: How the API server names the collections of the kinds that we install.
+#: How the API server names the collections of its own kinds that we install.
 _PLURALS = {
-    "Calendar": "calendars",
     "ClusterRole": "clusterroles",
     "ClusterRoleBinding": "clusterrolebindings",
-    "ControlledJob": "controlledjobs",
     "CustomResourceDefinition": "customresourcedefinitions",
     "Deployment": "deployments",
-    "Job": "jobs",
-    "JobConfig": "jobconfigs",
-    "Lock": "locks",
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",
     "MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
-    "Namespace": "namespaces",
     "PodDisruptionBudget": "poddisruptionbudgets",
     "Role": "roles",
     "RoleBinding": "rolebindings",
@@ -43,7 +38,8 @@ def collection_of(kind: str, api_version: str, namespace: str = "") -> str:
     """Where the objects of a kind are."""
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
     place = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{place}/{_PLURALS[kind]}"
+    plural = KINDS[kind].plural if kind in KINDS else _PLURALS[kind]
+    return f"{root}{place}/{plural}"
 
 
 def path_of(manifest: Document) -> str:

@@ -397,7 +397,7 @@ def test_logs_of_a_batch_job_are_those_of_its_pods(interlock: Program) -> None:
     assert all(line.endswith(f"| {POD_LOG.strip()}") for line in lines)
 
 
-def test_backup_is_a_manifest_of_all_jobs_and_locks(interlock: Program) -> None:
+def test_backup_is_a_manifest_of_all_that_is_ours(interlock: Program) -> None:
     lock_line(interlock)
     interlock("backup", "all.yaml")
     kinds = [one["kind"] for one in yaml.safe_load_all((interlock.folder / "all.yaml").read_text())]

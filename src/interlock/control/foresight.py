@@ -108,6 +108,8 @@ def about_to_be(decision: Decision, now: datetime) -> Job | None:
     job: Job | None = None
     for action in decision.actions:
         match action:
+            case RecordAdmission(read) | RecordExecution(read) if _is_other(job, read):
+                return None
             case RecordAdmission(read, admission):
                 job = job or read
                 status = moved(job, admission, job.status.execution, now)
@@ -118,10 +120,14 @@ def about_to_be(decision: Decision, now: datetime) -> Job | None:
                 continue
             case _:
                 return None
-        if status is None or read.metadata.uid != job.metadata.uid:
+        if status is None:
             return None
         job = replace(job, status=status)
     return job
+
+
+def _is_other(job: Job | None, read: Job) -> bool:
+    return job is not None and read.metadata.uid != job.metadata.uid
 
 
 def joined(first: Decision, *then: Decision) -> Decision:

@@ -25,7 +25,6 @@ from interlock.resources.actions import (
     RemoveFinalizer,
 )
 from interlock.resources.kinds import KINDS
-from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, OwnerReference, Resource
 from interlock.store.rules import CONTENTS_FINALIZER, FOREGROUND_FINALIZER, ORPHAN_FINALIZER
 
@@ -231,7 +230,7 @@ class Garbage:
         """Whether to go because the namespace goes. A lock is kept while a Job may hold it."""
         if not self._namespace_is_going(resource):
             return False
-        return not (isinstance(resource, Lock) and resource.status.holders)
+        return not KINDS[resource.kind].is_needed(resource)
 
     def _namespace_is_going(self, resource: Resource) -> bool:
         namespace = resource.metadata.namespace

@@ -19,7 +19,7 @@ from interlock.api.answers import Answer, json_answer, too_many
 from interlock.api.requests import Request, Send
 from interlock.api.routing import OnEach, OnResource, Right, Route, Said, Serve, Target, on_jobs
 from interlock.api.writes import proposed
-from interlock.control.cache import Cache
+from interlock.control.caches import Caches
 from interlock.control.clock import Clock
 from interlock.forecast.plan import (
     DAYS,
@@ -59,7 +59,7 @@ from interlock.reporting.walls import day_at
 from interlock.resources.codec import to_builtins
 from interlock.resources.errors import BadRequestError, NotFoundError
 from interlock.resources.job import Job
-from interlock.resources.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
+from interlock.resources.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, LOCKS, Kind
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
 from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR
@@ -112,16 +112,11 @@ class Forecasting:
     def __init__(
         self,
         *,
-        jobs: Cache[Any],
-        locks: Cache[Any],
-        configs: Cache[Any],
-        controlled: Cache[Any],
-        calendars: Cache[Any],
+        caches: Caches,
         clock: Clock,
         mode: Mode = Mode.EMBEDDED,
     ) -> None:
-        caches = (jobs, locks, configs, controlled, calendars)
-        self._caches: Mapping[str, Cache[Any]] = {cache.kind: cache for cache in caches}
+        self._caches = caches
         self._clock = clock
         self._mode = mode
         self._beside = _Beside()
@@ -272,7 +267,7 @@ class Forecasting:
         target = Target(kind, *_place(request))
         now = self._clock.now()
         old = self._caches[kind.name].get(target.key)
-        held = {name: tuple(cache) for name, cache in self._caches.items()}
+        held = {kind.name: tuple(self._caches[kind.name]) for kind in _AROUND}
 
         def work() -> Plan:
             new = proposed(target, request, data, old, now, self._mode)
@@ -421,6 +416,10 @@ def _proposal(old: Resource | None, new: Resource) -> Proposal:
     fields = tuple(different_fields(written(to_builtins(old)), written(to_builtins(new))))
     verdict = Verdict.CONFIGURED if fields else Verdict.UNCHANGED
     return Proposal(verdict=verdict, fields=fields, change=Change(old, new))
+
+
+#: What a plan is worked out among.
+_AROUND = (JOBS, LOCKS, JOB_CONFIGS, CONTROLLED_JOBS, CALENDARS)
 
 
 def _surroundings(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from interlock.kube.installation import Manifest, labelled
 from interlock.kube.schemas import schema_of
 from interlock.resources.columns import Column
-from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.kinds import Kind, our_kinds
 
 
 def definitions() -> list[Manifest]:
     """One definition for each kind of ours."""
-    return [definition(kind) for kind in KINDS.values() if kind.is_ours]
+    return [definition(kind) for kind in our_kinds()]
 
 
 def definition(kind: Kind) -> Manifest:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -19,14 +20,13 @@ from interlock.control.clock import Clock, pause
 from interlock.control.gate import Gate
 from interlock.control.reconciler import Change
 from interlock.kube.client import MERGE_PATCH, Call, Client, path_of
-from interlock.kube.job_events import Told, worth_telling
+from interlock.kube.job_events import Told, trouble_told, worth_telling
 from interlock.kube.schedule_events import config_told, controlled_told
 from interlock.resources.codec import encode
-from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import InterlockError, NotFoundError
-from interlock.resources.job import Job
-from interlock.resources.job_config import JobConfig
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS
 from interlock.resources.metadata import Key, Resource
+from interlock.store.rules import DEFAULT_NAMESPACE
 
 logger = logging.getLogger("interlock.kube.events")
 
@@ -163,7 +163,7 @@ class Events:
             self._written.popitem(last=False)
 
     async def _send(self, method: str, about: Resource, name: str, body: dict[str, Any]) -> None:
-        namespace = about.metadata.namespace
+        namespace = _place_of(about)
         call = Call(
             method=method,
             path=path_of("", "v1", "events", namespace=namespace, name=name),
@@ -174,16 +174,19 @@ class Events:
         await self._client.send(call)
 
 
+#: What is told of a kind between two of its states; of others, that something troubles them.
+_TELLS: dict[str, Callable[[Any, Any], list[Told]]] = {
+    JOBS.name: worth_telling,
+    JOB_CONFIGS.name: config_told,
+    CONTROLLED_JOBS.name: controlled_told,
+}
+
+
 def _told_of(change: Change) -> list[Told]:
-    match change.before, change.after:
-        case Job() as before, Job() as after:
-            return worth_telling(before, after)
-        case JobConfig() as config, JobConfig() as now:
-            return config_told(config, now)
-        case ControlledJob() as controlled, ControlledJob() as later:
-            return controlled_told(controlled, later)
-        case _:
-            return []
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return []
+    return _TELLS.get(after.kind, trouble_told)(before, after)
 
 
 def event_body(name: str, about: Resource, told: Told, identity: str) -> dict[str, Any]:
@@ -192,7 +195,7 @@ def event_body(name: str, about: Resource, told: Told, identity: str) -> dict[st
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": metadata.namespace},
+        "metadata": {"name": name, "namespace": _place_of(about)},
         "involvedObject": {
             "apiVersion": about.api_version,
             "kind": about.kind,
@@ -208,6 +211,11 @@ def event_body(name: str, about: Resource, told: Told, identity: str) -> dict[st
         "reportingComponent": COMPONENT,
         "reportingInstance": identity[:128],
     }
+
+
+def _place_of(about: Resource) -> str:
+    """Where an event is kept; there is a place for those about what has no namespace."""
+    return about.metadata.namespace or DEFAULT_NAMESPACE
 
 
 def _moment(at: datetime) -> str:

@@ -7,8 +7,10 @@ from itertools import chain
 
 from msgspec import Struct
 
+from interlock.control.troubles import status_of
 from interlock.resources.admission import AdmissionPhase, Eviction
 from interlock.resources.job import Job
+from interlock.resources.metadata import Resource
 from interlock.resources.tasks import EndedTask, JobResult, TaskResult, TaskState
 from interlock.resources.waits import event_words
 
@@ -37,7 +39,9 @@ def worth_telling(before: Job, after: Job) -> list[Told]:
     """
     if before.metadata.uid != after.metadata.uid or before.status == after.status:
         return []
-    told = chain(_admission(before, after), _execution(before, after), _trouble(before, after))
+    told = chain(
+        _admission(before, after), _execution(before, after), trouble_between(before, after)
+    )
     return [Told(each.type, each.reason, each.message[:LONGEST]) for each in told]
 
 
@@ -131,10 +135,21 @@ def _unknown(before: Job, after: Job) -> Iterator[Told]:
     yield from _some(WARNING, "TaskUnknown", lines)
 
 
-def _trouble(before: Job, after: Job) -> Iterator[Told]:
-    was, now = before.status.trouble, after.status.trouble
-    if now is not None and (was is None or was.message != now.message):
-        yield Told(WARNING, "Trouble", f"{now.room}: {now.message}")
+def trouble_between(before: Resource, after: Resource) -> Iterator[Told]:
+    """What troubles an object of any kind now, and did not before."""
+    was, now = status_of(before), status_of(after)
+    known = was.trouble if was is not None else None
+    trouble = now.trouble if now is not None else None
+    if trouble is not None and (known is None or known.message != trouble.message):
+        yield Told(WARNING, "Trouble", f"{trouble.room}: {trouble.message}")
+
+
+def trouble_told(before: Resource, after: Resource) -> list[Told]:
+    """What is told of any kind that has nothing else to tell."""
+    if before.metadata.uid != after.metadata.uid:
+        return []
+    told = trouble_between(before, after)
+    return [Told(each.type, each.reason, each.message[:LONGEST]) for each in told]
 
 
 def _some(type: str, reason: str, lines: Sequence[str]) -> Iterator[Told]:

@@ -1,27 +1,27 @@
 """Who may do what in a cluster: no more for the controller than it uses, and roles for people.
 
-In one namespace the controller is given nothing of the cluster. Two things it then does without:
-it cannot ask who somebody is that calls its own API (a cluster role such as
-`system:auth-delegator`, bound to its account, lets it), and it does not hear of nodes that are
-lost, so that a pod there counts as running until Kubernetes itself removes it.
+The registry of kinds says which there are. In one namespace the controller is given nothing of the
+cluster but kinds of ours that are outside of namespaces. Two things it then does without: it cannot
+ask who somebody is that calls its own API (a cluster role such as `system:auth-delegator`, bound to
+its account, lets it), and it does not hear of nodes that are lost, so that a pod there counts as
+running until Kubernetes itself removes it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from interlock.control.lease import LEASE, SYSTEM_NAMESPACE
 from interlock.kube.installation import Installation, Manifest, labelled
+from interlock.resources.kinds import Kind, our_kinds
 from interlock.resources.metadata import GROUP
 
 #: Lets a role become part of the ones that every cluster has.
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-{}"
 _READ = ("get", "list", "watch")
-_WRITE = ("update", "patch")
-#: What says when Jobs run, and the things that own others.
-_SCHEDULES = ("jobconfigs", "controlledjobs", "calendars")
-_STATUSES = ("jobs/status", "jobconfigs/status", "controlledjobs/status", "locks/status")
-_OWNERS = ("jobs/finalizers", "jobconfigs/finalizers", "controlledjobs/finalizers")
+#: What people do.
+_CHANGE = ("create", "update", "patch", "delete", "deletecollection")
 
 
 def rbac(install: Installation) -> list[Manifest]:
@@ -31,6 +31,7 @@ def rbac(install: Installation) -> list[Manifest]:
     made.append(account | {"automountServiceAccountToken": False})
     made += _bound(install, "controller", _controller_rules(install))
     made += _own(install)
+    made += _of_the_cluster(install)
     return [*made, *_people(install)]
 
 
@@ -47,19 +48,39 @@ def _controller_rules(install: Installation) -> list[Manifest]:
     """What the controller does to resources. It writes a status, and what people made, whole."""
     runs = (*_READ, "create", "patch", "delete")
     return [
-        # People may write all of these through the controller's own API, if they may at all.
-        rule(GROUP, ("jobs",), (*_READ, "create", *_WRITE, "delete")),
-        rule(GROUP, _SCHEDULES, (*_READ, "create", "update", "delete")),
-        rule(GROUP, _STATUSES, ("update",)),
-        # Whoever names one as an owner that must wait for its pods, or its Jobs, needs this.
-        rule(GROUP, _OWNERS, ("update",)),
-        rule(GROUP, ("locks",), (*_READ, "create", "update", "delete")),
+        *_kind_rules(_kinds_in(install)),
         rule("", ("pods",), runs),
         rule("", ("pods/log",), ("get",)),
         rule("batch", ("jobs",), runs),
         rule("", ("events",), ("create", "patch")),
         *(_cluster_rules() if install.everywhere else _place_rules(install)),
     ]
+
+
+def _kinds_in(install: Installation) -> list[Kind]:
+    """The kinds that the roles of an installation speak of; a Role knows those in namespaces."""
+    return [kind for kind in our_kinds() if install.everywhere or kind.namespaced]
+
+
+def _kind_rules(kinds: Sequence[Kind]) -> list[Manifest]:
+    """What the controller does to resources of our kinds."""
+    statuses = _plurals(kinds, "status", lambda kind: kind.has_status)
+    owners = _plurals(kinds, "finalizers", lambda kind: kind.owns)
+    made = [
+        # People may write these through the controller's own API, if they may at all.
+        rule(GROUP, _plurals(kinds), (*_READ, "create", "update", "delete")),
+        rule(GROUP, _plurals(kinds, where=lambda kind: kind.is_held_back), ("patch",)),
+        rule(GROUP, statuses, ("update",)),
+        # Whoever names one as an owner that must wait for its pods, or its Jobs, needs this.
+        rule(GROUP, owners, ("update",)),
+    ]
+    return [one for one in made if one["resources"]]
+
+
+def _plurals(
+    kinds: Sequence[Kind], part: str = "", where: Callable[[Kind], bool] = lambda _: True
+) -> tuple[str, ...]:
+    return tuple(f"{kind.plural}/{part}" if part else kind.plural for kind in kinds if where(kind))
 
 
 def _cluster_rules() -> list[Manifest]:
@@ -102,14 +123,10 @@ def _owned(
 
 def _people(install: Installation) -> list[Manifest]:
     """Roles for people. Locks are read only: the system alone writes them."""
-    view = [
-        rule(GROUP, ("jobs", "jobs/status", "locks", "locks/status"), _READ),
-        rule(GROUP, (*_SCHEDULES, "jobconfigs/status", "controlledjobs/status"), _READ),
-        # Why nothing moves may be that nobody leads.
-        rule("coordination.k8s.io", ("leases",), ("get",), (LEASE.name,)),
-    ]
-    changes = ("create", *_WRITE, "delete", "deletecollection")
-    edit = [rule(GROUP, ("jobs", *_SCHEDULES), changes), *view]
+    kinds = _kinds_in(install)
+    # Why nothing moves may be that nobody leads.
+    leads = rule("coordination.k8s.io", ("leases",), ("get",), (LEASE.name,))
+    view, edit = [*_seen(kinds), leads], [*_changed(kinds), *_seen(kinds), leads]
     made = []
     for name, rules, parts in (("viewer", view, ("view",)), ("editor", edit, ("edit", "admin"))):
         one = _placed(install, name, rules)
@@ -117,6 +134,30 @@ def _people(install: Installation) -> list[Manifest]:
             one["metadata"]["labels"] |= {_AGGREGATE.format(part): "true" for part in parts}
         made.append(one)
     return made
+
+
+def _seen(kinds: Sequence[Kind]) -> list[Manifest]:
+    statuses = _plurals(kinds, "status", lambda kind: kind.has_status)
+    return [rule(GROUP, (*_plurals(kinds), *statuses), _READ)]
+
+
+def _changed(kinds: Sequence[Kind]) -> list[Manifest]:
+    written = _plurals(kinds, where=lambda kind: kind.is_written_by_people)
+    return [rule(GROUP, written, _CHANGE)]
+
+
+def _of_the_cluster(install: Installation) -> list[Manifest]:
+    """Rights to kinds of ours outside namespaces, for an installation that serves one namespace."""
+    kinds = [kind for kind in our_kinds() if not kind.namespaced]
+    if install.everywhere or not kinds:
+        return []
+    name = install.cluster_name
+    return [
+        role("ClusterRole", f"{name}-controller", "", _kind_rules(kinds)),
+        binding(install, "ClusterRole", f"{name}-controller"),
+        role("ClusterRole", f"{name}-viewer", "", _seen(kinds)),
+        role("ClusterRole", f"{name}-editor", "", [*_changed(kinds), *_seen(kinds)]),
+    ]
 
 
 def _bound(install: Installation, part: str, rules: list[Manifest]) -> list[Manifest]:

@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from interlock.kube.pod_rules import BATCH_JOB_SPEC, METADATA, POD_SPEC
-from interlock.resources.job import ARG_NAME, MAX_TASKS
-from interlock.resources.naming import LABEL, LABEL_RULE, MAX_JOB_NAME, MAX_LABEL
+from interlock.resources.job import ARG_NAME, MAX_TASKS, JobStatus
+from interlock.resources.kinds import Kind
+from interlock.resources.naming import LABEL, LABEL_RULE
 from interlock.resources.rules import (
     After,
     AtLeastASecond,
@@ -168,8 +169,9 @@ def _given(cls: type[Struct], name: str) -> str:
     return f"has(self.{name}) && size(self.{name}) > 0"
 
 
-def names_up_to(longest: int) -> Schema:
+def of_names(kind: Kind) -> Schema:
     """The metadata of a kind: an API server lets a definition speak of names only."""
+    longest = kind.longest_name
     name = {"type": "string", "maxLength": longest, "pattern": whole(LABEL)}
     name["description"] = f"At most {longest} characters: {LABEL_RULE}."
     return {"properties": {"name": name}}
@@ -223,19 +225,15 @@ JOB_SPEC: dict[str, Schema] = {
     "batchJob.spec": BATCH_JOB_SPEC,
     **below("batchJob", METADATA),
 }
+#: A list of conditions, one of each type.
 CONDITIONS: Schema = {
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["type"],
 }
-#: What else is demanded of each field of a Job and a Lock, by kind and path.
-JOB_RULES: dict[str, dict[str, Schema]] = {
-    "Job": {
-        "metadata": names_up_to(MAX_JOB_NAME),
-        **below("spec", JOB_SPEC),
-        "status.conditions": CONDITIONS,
-    },
-    "Lock": {
-        "metadata": names_up_to(MAX_LABEL),
-        "spec.key": {VALIDATIONS: [rule("self == oldSelf", "may not change")]},
-    },
+#: What else is demanded of the fields of a Job and of a Lock, by path.
+JOB: dict[str, Schema] = {
+    **below("spec", JOB_SPEC),
+    # People see a phase from the first moment on.
+    "status": {"default": {"phase": JobStatus().phase.value}},
 }
+LOCK: dict[str, Schema] = {"spec.key": {VALIDATIONS: [rule("self == oldSelf", "may not change")]}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from interlock.kube.job_events import LONGEST, NORMAL, WARNING, Told
+from interlock.kube.job_events import LONGEST, NORMAL, WARNING, Told, trouble_between
 from interlock.resources.controlled_job import ActionRecord, ControlledAction, ControlledJob
 from interlock.resources.job_config import JobConfig, Skip
 from interlock.resources.metadata import Condition, ConditionStatus
@@ -35,7 +35,7 @@ def controlled_told(before: ControlledJob, after: ControlledJob) -> list[Told]:
     """What happened to a ControlledJob between two of its states, in the order it happened."""
     if before.metadata.uid != after.metadata.uid or before.status == after.status:
         return []
-    told = chain(_done(before, after), _alarms(before, after), _controlled_trouble(before, after))
+    told = chain(_done(before, after), _alarms(before, after), trouble_between(before, after))
     return _cut(told)
 
 
@@ -137,9 +137,3 @@ def _alarms(before: ControlledJob, after: ControlledJob) -> Iterator[Told]:
         if was is None or was.status is not now.status or was.message != now.message:
             reason = now.reason if now.type == "Error" else now.type
             yield Told(WARNING, reason, now.message)
-
-
-def _controlled_trouble(before: ControlledJob, after: ControlledJob) -> Iterator[Told]:
-    was, now = before.status.trouble, after.status.trouble
-    if now is not None and (was is None or was.message != now.message):
-        yield Told(WARNING, "Trouble", f"{now.room}: {now.message}")

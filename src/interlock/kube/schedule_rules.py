@@ -6,19 +6,19 @@ webhook; without one, the schedules room says it in the object's status.
 
 from __future__ import annotations
 
+from interlock.kube.freezing import job_change
 from interlock.kube.pod_rules import METADATA
 from interlock.kube.rules import (
-    CONDITIONS,
-    JOB_RULES,
+    JOB,
     JOB_SPEC,
+    LOCK,
     VALIDATIONS,
     Schema,
     below,
-    names_up_to,
     rule,
 )
 from interlock.resources import schedule_limits as limits
-from interlock.resources.naming import MAX_CONFIG_NAME, MAX_CONTROLLED_NAME, MAX_LABEL
+from interlock.resources.naming import MAX_LABEL
 from interlock.resources.template_checks import OWN_LOCKS, REFUSED
 
 #: Unlike those of pods they hold no variables.
@@ -93,21 +93,11 @@ _CONTROLLED: dict[str, Schema] = {
     "events[].cron": {"maxLength": limits.MAX_LINE_LENGTH},
 }
 
-#: What else is demanded of each field, by kind and path.
+#: What else is demanded of each field, by kind and path, of the kinds whose nouns cannot say it.
 RULES: dict[str, dict[str, Schema]] = {
-    **JOB_RULES,
-    "JobConfig": {
-        "metadata": names_up_to(MAX_CONFIG_NAME),
-        **below("spec", _CONFIG),
-        "status.conditions": CONDITIONS,
-    },
-    "ControlledJob": {
-        "metadata": names_up_to(MAX_CONTROLLED_NAME),
-        **below("spec", _CONTROLLED),
-        "status.conditions": CONDITIONS,
-    },
-    "Calendar": {
-        "metadata": names_up_to(MAX_LABEL),
-        "spec.icalendar": {"maxLength": limits.MAX_ICALENDAR_BYTES},
-    },
+    "Job": {"": {VALIDATIONS: [job_change()]}, **JOB},
+    "Lock": LOCK,
+    "JobConfig": below("spec", _CONFIG),
+    "ControlledJob": below("spec", _CONTROLLED),
+    "Calendar": {"spec.icalendar": {"maxLength": limits.MAX_ICALENDAR_BYTES}},
 }

@@ -13,44 +13,39 @@ from functools import cache
 from msgspec import Struct
 from msgspec import inspect as shape
 
-from interlock.kube.freezing import job_change
 from interlock.kube.rules import (
+    CONDITIONS,
     DURATION_RULES,
     MOMENT,
     VALIDATIONS,
     Schema,
     limited,
+    of_names,
     of_noun,
     of_rules,
 )
 from interlock.kube.schedule_rules import RULES
 from interlock.resources.durations import Duration
-from interlock.resources.job import JobStatus
 from interlock.resources.kinds import KINDS
+from interlock.resources.metadata import Condition
 from interlock.resources.rules import Rules, rules_of
 from interlock.resources.schema import structural
 from interlock.resources.shapes import default_of, fields_of, plain
-
-#: What a part holds when it is missing altogether. People see a phase from the first moment on.
-_MISSING: dict[str, dict[str, Schema]] = {"Job": {"status": {"phase": JobStatus().phase.value}}}
 
 
 @cache
 def schema_of(kind: str) -> Schema:
     """The whole schema of one of our kinds."""
     made = structural(kind)
-    more, missing = RULES[kind], _MISSING.get(kind, {})
+    more = RULES.get(kind, {})
     properties = dict(made["properties"])
-    properties["metadata"] = properties["metadata"] | more["metadata"]
+    properties["metadata"] = properties["metadata"] | of_names(KINDS[kind])
     if not KINDS[kind].has_status:
         del properties["status"]
     for part in properties.keys() & {"spec", "status"}:
         field = fields_of(KINDS[kind].type)[part]
         properties[part] = _refined(properties[part], field.type, part, Rules(), more)
-        if part in missing:
-            properties[part]["default"] = missing[part]
-    made = made | {"properties": properties}
-    return made | {VALIDATIONS: [job_change()]} if kind == "Job" else made
+    return limited(made | {"properties": properties}, more.get("", {}))
 
 
 def _refined(
@@ -65,6 +60,8 @@ def _refined(
         case shape.VarTupleType(item_type=item):
             inside = rules.items or Rules()
             made["items"] = _refined(made["items"], item, f"{path}[]", inside, more)
+            if isinstance(item, shape.StructType) and item.cls is Condition:
+                made |= CONDITIONS
         case shape.DictType(value_type=value) if not isinstance(value, shape.AnyType):
             inside = rules.items or Rules()
             inner = _refined(made["additionalProperties"], value, f"{path}{{}}", inside, more)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from interlock.kube.undecodable import Undecodables
 from interlock.kube.wire import Happening, Undecodable
-from interlock.resources.kinds import KINDS
+from interlock.resources.kinds import KINDS, ByKind, Kind
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.stand_ins import stand_in_named
 from interlock.store.contract import Event, EventType, Selection
@@ -15,10 +15,20 @@ from interlock.store.selectors import Matcher, matcher_for
 
 #: What API servers can select of any kind.
 _SELECTABLE = frozenset({"metadata.name", "metadata.namespace"})
-#: What they can select of their own kinds besides.
-_SELECTABLE_OF = {"Namespace": frozenset({"status.phase"})}
 
 _CHANGES = {type.value: type for type in EventType}
+
+
+def _of_theirs(kind: Kind) -> frozenset[str]:
+    """What API servers can select of a kind of their own besides.
+
+    Of our kinds we select by ourselves what their definitions make selectable: a field that is left
+    out has its default here, and nothing there.
+    """
+    return frozenset() if kind.is_ours else frozenset(path[1:] for path in kind.selectable)
+
+
+_OF_THEIRS: ByKind[frozenset[str]] = ByKind(_of_theirs)
 
 
 def split_selection(kind: str, selection: Selection) -> tuple[dict[str, str], Matcher | None]:
@@ -31,7 +41,7 @@ def split_selection(kind: str, selection: Selection) -> tuple[dict[str, str], Ma
     query: dict[str, str] = {}
     if selection.labels.strip():
         query["labelSelector"] = selection.labels
-    known = _SELECTABLE | _SELECTABLE_OF.get(kind, frozenset())
+    known = _SELECTABLE | _OF_THEIRS[kind]
     asked = [part.strip() for part in selection.fields.split(",") if part.strip()]
     theirs = [part for part in asked if part.replace("!", "=").partition("=")[0].strip() in known]
     if theirs:

@@ -32,9 +32,8 @@ from interlock.kube.store import KubernetesStore
 from interlock.modes.cluster_metrics import ClusterMetrics
 from interlock.modes.phases import JobsByPhase
 from interlock.modes.settings import ControllerSettings
-from interlock.plane import ControlPlane
+from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.roster import Roster
-from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.service import Reporting
 from interlock.resources.errors import FencedError
 from interlock.resources.modes import Mode
@@ -94,37 +93,27 @@ class ClusterPlane:
             connect=self._connect,
             election=election,
             observers=(self.roster.observe, self._events.observe),
-            most_tasks=settings.most_tasks,
-            patience=_PATIENCE,
-            launches_at_once=_LAUNCHES_AT_ONCE,
-            collects=False,
-            mode=Mode.CLUSTER,
+            settings=PlaneSettings(
+                mode=Mode.CLUSTER,
+                most_tasks=settings.most_tasks,
+                patience=_PATIENCE,
+                launches_at_once=_LAUNCHES_AT_ONCE,
+                collects=False,
+            ),
         )
         registry.register(self.plane.metrics.registry)
         registry.register(JobsByPhase(self.roster))
         registry.register(ClusterMetrics(client, election, self._events))
         self._reporting = Reporting(
             store=self.store,
-            jobs=self.plane.jobs,
-            locks=self.plane.locks,
+            caches=self.plane.caches,
             roster=self.roster,
             journal=journal,
             logs=PodLogs(self._sight.pods, client),
             clock=clock,
-            schedules=ScheduleReader(
-                self.plane.jobs, self.plane.configs, self.plane.controlled, self.plane.calendars
-            ),
             backup=_no_backup,
         )
-        self._forecasting = Forecasting(
-            jobs=self.plane.jobs,
-            locks=self.plane.locks,
-            configs=self.plane.configs,
-            controlled=self.plane.controlled,
-            calendars=self.plane.calendars,
-            clock=clock,
-            mode=Mode.CLUSTER,
-        )
+        self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
         self._beside: tuple[asyncio.Task[None], ...] = ()
 
     @property

@@ -24,7 +24,6 @@ from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
 from interlock.plane import ControlPlane
 from interlock.reporting.roster import Roster
-from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.service import Reporting
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
@@ -144,7 +143,9 @@ class MachineLogs:
 
     def _runs(self, task: TaskId) -> bool:
         key = self._roster.key_of(task.job_uid)
-        job = self.plane.jobs.get(key) if self.plane is not None and key is not None else None
+        if self.plane is None or key is None:
+            return False
+        job = self.plane.cache(Job).get(key)
         return job is not None and is_active(job, task.task, task.attempt)
 
 
@@ -186,26 +187,15 @@ class Machine:
         registry.register(JobsByPhase(roster))
         self._reporting = Reporting(
             store=store,
-            jobs=self.plane.jobs,
-            locks=self.plane.locks,
+            caches=self.plane.caches,
             roster=roster,
             journal=store.journal,
             logs=logs,
             clock=clock,
-            schedules=ScheduleReader(
-                self.plane.jobs, self.plane.configs, self.plane.controlled, self.plane.calendars
-            ),
             backup=self._backup,
             stalled=self._stalled,
         )
-        self._forecasting = Forecasting(
-            jobs=self.plane.jobs,
-            locks=self.plane.locks,
-            configs=self.plane.configs,
-            controlled=self.plane.controlled,
-            calendars=self.plane.calendars,
-            clock=clock,
-        )
+        self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
 
     @property
     def routes(self) -> Sequence[Route]:

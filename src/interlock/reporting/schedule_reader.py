@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from interlock.control.cache import Cache
+from interlock.control.caches import Caches
 from interlock.reporting.config_why import ConfigView, explain_config
 from interlock.reporting.controlled_why import (
     ControlledView,
@@ -37,17 +37,11 @@ def owner_uids(job: Job) -> Iterable[str]:
 class ScheduleReader:
     """Answers why schedules do, or do not, run. The cache of Jobs must have the index BY_OWNER."""
 
-    def __init__(
-        self,
-        jobs: Cache[Job],
-        configs: Cache[JobConfig],
-        controlled: Cache[ControlledJob],
-        calendars: Cache[Calendar],
-    ) -> None:
-        self._jobs = jobs
-        self._configs = configs
-        self._controlled = controlled
-        self._calendars = Calendars(calendars.get)
+    def __init__(self, caches: Caches) -> None:
+        self._jobs = caches.of(Job)
+        self._configs = caches.of(JobConfig)
+        self._controlled = caches.of(ControlledJob)
+        self._calendars = Calendars(caches.of(Calendar).get)
 
     def why_config(self, namespace: str, name: str, now: datetime) -> ScheduleWhy:
         """Why a JobConfig is, or is not, running.

@@ -20,7 +20,7 @@ from interlock.api.routing import (
     When,
     on_jobs,
 )
-from interlock.control.cache import Cache
+from interlock.control.caches import Caches
 from interlock.control.clock import Clock
 from interlock.reporting.lines import LineReader, LockAnswer
 from interlock.reporting.listing import JobPage, page, read_listing
@@ -81,24 +81,22 @@ class Reporting:
         self,
         *,
         store: Store,
-        jobs: Cache[Job],
-        locks: Cache[Lock],
+        caches: Caches,
         roster: Roster,
         journal: Journal,
         logs: Logs,
         clock: Clock,
-        schedules: ScheduleReader,
         backup: Backup | None = None,
         stalled: Callable[[], str] = str,
     ) -> None:
         self._stalled = stalled
-        self._jobs = jobs
+        self._jobs = caches.of(Job)
         self._roster = roster
-        self._lines = LineReader(jobs, locks)
+        self._lines = LineReader(self._jobs, caches.of(Lock))
         self._journal = journal
         self._logs = logs
         self._clock = clock
-        self._schedules = schedules
+        self._schedules = ScheduleReader(caches)
         self._backup = backup
         self._streams = Streams(store, clock)
 
@@ -266,8 +264,9 @@ class Reporting:
             raise bad_request(f"kind: expected one of {', '.join(KINDS)}")
         key = None
         if query.get("name"):
-            kind = query.get("kind", "Job")
-            key = Key(kind, query.get("namespace", "default"), query["name"])
+            kind = KINDS[query.get("kind", "Job")]
+            place = query.get("namespace", "default") if kind.namespaced else ""
+            key = Key(kind.name, place, query["name"])
         elif query.get("kind") or query.get("namespace"):
             raise bad_request("name: needed when kind or namespace is given")
         rows = await self._journal.read(key, limit=limit, before=request.number("before"))

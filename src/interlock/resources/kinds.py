@@ -1,14 +1,15 @@
 """The registry of kinds: one entry feeds the store, the API, the command line, the cluster's
 definitions and rights, and the docs.
 
-To add a kind is to write its noun, its checks and its columns, and to register it here. What others
-make of a kind they make when it is first asked for (`ByKind`), so a kind that is registered before
-anything is served, stored or listed is known everywhere.
+To add a kind is to write its noun, its checks and its columns, and to register it (CONTRIBUTING
+tells the steps). What others make of a kind they make when it is first asked for (`ByKind`), so a
+kind that is registered before anything is served, stored or listed is known everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
@@ -53,6 +54,17 @@ def _goes(resource: Resource, _: Status) -> str:
     return f"tell how {resource.key} goes"
 
 
+class Moves(StrEnum):
+    """How `interlock move` takes a kind from a server to a cluster."""
+
+    #: It stays where it is.
+    NOT = ""
+    #: It does nothing by itself, so one on each side does no harm.
+    COPIED = "copied"
+    #: It acts on one side at a time; the migration has a plan for it.
+    HANDED_OVER = "handed over"
+
+
 class Kind(Struct, frozen=True, kw_only=True, eq=False):
     """Everything about a kind that is not in its type."""
 
@@ -79,12 +91,16 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     doubts: Callable[[Any], tuple[str, ...]] = lambda _: ()
     #: The columns of a list, in their order.
     columns: tuple[Column, ...] = (columns.NAME, columns.AGE)
-    #: What an API server is to demand of fields beyond their types: parts of a schema, by path.
-    rules: Mapping[str, Mapping[str, Any]] = {}
     #: Fields by which an API server can select, beside the name.
     selectable: tuple[str, ...] = ()
     #: Where a kind that runs something says what; empty for one that runs nothing.
     work_path: str = ""
+    #: How resources get from a server to a cluster.
+    moves: Moves = Moves.NOT
+    #: Whether one is held back from deletion, by a finalizer, until nothing of it is left.
+    is_held_back: bool = False
+    #: Whether one that goes with its namespace must stay for now, because others rely on it.
+    is_needed: Callable[[Any], bool] = lambda _: False
     #: How the log and the history name one.
     title: Callable[[Any], str] = _named
     #: What the log and the history say when its status is written.
@@ -114,6 +130,11 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     def is_written_by_people(self) -> bool:
         """Whether it is one of our kinds that people define."""
         return self.is_ours and not self.made_by_system
+
+    @property
+    def owns(self) -> bool:
+        """Whether it owns what is made of it: Jobs, or what a Job runs as."""
+        return bool(self.work_path)
 
     @property
     def name_rule(self) -> Matches:
@@ -209,6 +230,10 @@ def _check_lock_change(old: Lock, new: Lock, to: Findings) -> None:
         to.add("spec.key", "may not change", new.spec.key)
 
 
+def _is_held(lock: Lock) -> bool:
+    return bool(lock.status.holders)
+
+
 def _lock_title(lock: Lock) -> str:
     return f"lock {lock.spec.key}"
 
@@ -230,6 +255,8 @@ JOBS = register(
         columns=columns.JOB_COLUMNS,
         selectable=(".status.phase", ".status.admission.phase", ".spec.suspend"),
         work_path="spec",
+        is_held_back=True,
+        moves=Moves.HANDED_OVER,
     )
 )
 JOB_CONFIGS = register(
@@ -244,6 +271,7 @@ JOB_CONFIGS = register(
         columns=columns.JOB_CONFIG_COLUMNS,
         selectable=(".status.state", ".spec.suspend"),
         work_path="spec.template.spec",
+        moves=Moves.HANDED_OVER,
     )
 )
 CONTROLLED_JOBS = register(
@@ -258,6 +286,7 @@ CONTROLLED_JOBS = register(
         columns=columns.CONTROLLED_JOB_COLUMNS,
         selectable=(".status.isRunning", ".status.shouldBeRunning", ".spec.suspend"),
         work_path="spec.jobTemplate.spec",
+        moves=Moves.HANDED_OVER,
     )
 )
 CALENDARS = register(
@@ -270,6 +299,7 @@ CALENDARS = register(
         check=_check_days,
         doubts=_calendar_doubts,
         columns=columns.CALENDAR_COLUMNS,
+        moves=Moves.COPIED,
     )
 )
 LOCKS = register(
@@ -283,6 +313,7 @@ LOCKS = register(
         columns=columns.LOCK_COLUMNS,
         selectable=(".spec.key",),
         title=_lock_title,
+        is_needed=_is_held,
         status_line=_lock_line,
     )
 )
@@ -295,6 +326,7 @@ NAMESPACES = register(
         short_names=("ns",),
         namespaced=False,
         columns=columns.NAMESPACE_COLUMNS,
+        selectable=(".status.phase",),
     )
 )
 LEASES = register(
@@ -312,6 +344,30 @@ LEASES = register(
 
 #: One decoder per kind, made once.
 _DECODERS: ByKind[msgspec.json.Decoder[Any]] = ByKind(lambda kind: decoder_for(kind.type))
+
+
+def our_kinds() -> Iterator[Kind]:
+    """Interlock's own kinds, in the order of discovery."""
+    return (kind for kind in KINDS.values() if kind.is_ours)
+
+
+#: A kind as plain words: its names, its API version, whether it is in namespaces, how it moves.
+Row = tuple[str, str, tuple[str, ...], str, bool, str]
+
+
+def rows() -> tuple[Row, ...]:
+    """Every kind as plain words, for those who would rather not load the types."""
+    return tuple(
+        (
+            kind.name,
+            kind.plural,
+            kind.short_names,
+            kind.api_version,
+            kind.namespaced,
+            kind.moves.value,
+        )
+        for kind in KINDS.values()
+    )
 
 
 def columns_of(kind: str) -> tuple[Column, ...]:

@@ -31,6 +31,7 @@ from interlock.resources.job import (
     unknown_attempts,
 )
 from interlock.resources.job_config import JobConfig
+from interlock.resources.kinds import KINDS, Moves
 from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.schedule import (
     ACCOUNTED_TO_ANNOTATION,
@@ -93,11 +94,18 @@ class Mark(Struct, frozen=True):
     """What a mark says, on what, who writes it, and when that means something."""
 
     name: str
-    kinds: tuple[str, ...]
+    #: The kinds it is for; none for all kinds that can be moved.
+    only: tuple[str, ...]
     writer: Writer
     given: Given
     says: str
     is_label: bool = False
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds it is for."""
+        moved = (kind.name for kind in KINDS.values() if kind.moves is not Moves.NOT)
+        return self.only or tuple(moved)
 
 
 _JOB = ("Job",)
@@ -194,7 +202,7 @@ MARKS: tuple[Mark, ...] = (
         "The cluster it goes to, and how it was suspended before.",
     ),
     Mark(
-        MOVED_FROM_ANNOTATION, (*_HELD, "Calendar"), Writer.MOVE, Given.WITH_OBJECT,
+        MOVED_FROM_ANNOTATION, (), Writer.MOVE, Given.WITH_OBJECT,
         "The uid of what it is a copy of.",
     ),
     Mark(

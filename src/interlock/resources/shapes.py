@@ -115,11 +115,15 @@ def description_of(cls: type) -> str:
     return " ".join((cls.__doc__ or "").split())
 
 
+#: The modules of what nouns and enums are made of.
+_WITHOUT_COMMENTS = frozenset(one.__module__ for one in (*Struct.__mro__, *StrEnum.__mro__))
+
+
 def field_descriptions(cls: type) -> dict[str, str]:
     """What the fields of a noun, or the members of an enum, are for, by their Python names."""
     told: dict[str, str] = {}
     for base in reversed(cls.__mro__):
-        if base.__module__.startswith("interlock."):
+        if base.__module__ not in _WITHOUT_COMMENTS:
             told |= _comments_in(base.__module__).get(base.__name__, {})
     return told | _COMMON if issubclass(cls, Resource) else told
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from interlock.api.routing import Route
-from interlock.control.cache import Cache
+from interlock.control.caches import Caches
 from interlock.control.clock import SystemClock
 from interlock.control.garbage import INDEXES
 from interlock.control.reconciler import Change
@@ -14,13 +12,9 @@ from interlock.forecast.service import Forecasting
 from interlock.reporting.lines import BY_LOCK, locks_asked_for
 from interlock.reporting.logs import Logs
 from interlock.reporting.roster import Roster
-from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.service import Reporting
-from interlock.resources.calendar import Calendar
-from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
-from interlock.resources.job_config import JobConfig
-from interlock.resources.lock import Lock
+from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource
 from interlock.store.memory import MemoryJournal, MemoryStore
 
@@ -32,31 +26,20 @@ class Reports:
         self.roster = Roster()
         clock = SystemClock()
         self.journal = MemoryJournal()
-        jobs: Cache[Job] = Cache("Job", {BY_LOCK: locks_asked_for, **INDEXES})
-        locks: Cache[Lock] = Cache("Lock", INDEXES)
-        configs: Cache[JobConfig] = Cache("JobConfig", INDEXES)
-        controlled: Cache[ControlledJob] = Cache("ControlledJob", INDEXES)
-        calendars: Cache[Calendar] = Cache("Calendar", INDEXES)
-        caches: tuple[Cache[Any], ...] = (jobs, locks, configs, controlled, calendars)
-        self._caches = {cache.kind: cache for cache in caches}
+        self._caches = Caches(
+            (kind for kind in KINDS.values() if kind.is_ours),
+            INDEXES,
+            ({Job: {BY_LOCK: locks_asked_for}},),
+        )
         self.reporting = Reporting(
             store=store,
-            jobs=jobs,
-            locks=locks,
+            caches=self._caches,
             roster=self.roster,
             journal=self.journal,
             logs=logs or NoLogs(),
             clock=clock,
-            schedules=ScheduleReader(jobs, configs, controlled, calendars),
         )
-        self.forecasting = Forecasting(
-            jobs=jobs,
-            locks=locks,
-            configs=configs,
-            controlled=controlled,
-            calendars=calendars,
-            clock=clock,
-        )
+        self.forecasting = Forecasting(caches=self._caches, clock=clock)
 
     def routes(self) -> tuple[Route, ...]:
         """Everything that is told."""

@@ -7,6 +7,7 @@ import selectors
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -29,12 +30,15 @@ class Server:
         *arguments: str,
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
+        program: Sequence[str] = (sys.executable, "-c", _START),
     ) -> None:
+        """Prepare a server that `program` is: `interlock`, or one that knows more kinds."""
         self.data = data
         self.url = ""
         self._arguments = arguments
         self._env = {**os.environ, **(env or {})}
         self._cwd = cwd
+        self._program = tuple(program)
         self._process: subprocess.Popen[bytes] | None = None
         self._read = b""
 
@@ -56,7 +60,7 @@ class Server:
 
     def launch(self) -> None:
         """Start the server, and do not wait for anything."""
-        command = [sys.executable, "-c", _START, "up", "--data", str(self.data)]
+        command = [*self._program, "up", "--data", str(self.data)]
         if "--listen" not in self._arguments:
             command += ["--listen", "127.0.0.1:0"]
         self._process = subprocess.Popen(
@@ -105,9 +109,7 @@ class Server:
         if self.process.poll() is None:
             self.stop()
         command = ["restore", str(backup.absolute()), "--data", str(self.data), "--force"]
-        subprocess.run(
-            [sys.executable, "-c", _START, *command], check=True, env=self._env, cwd=self._cwd
-        )
+        subprocess.run([*self._program, *command], check=True, env=self._env, cwd=self._cwd)
         self.start()
 
     def __enter__(self) -> Server:

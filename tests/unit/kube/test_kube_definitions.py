@@ -49,7 +49,7 @@ class TestSchemas:
     def test_every_rule_is_about_a_field_that_there_is(self, kind: str) -> None:
         known = {path for path, _ in every_schema(schema_of(kind))}
 
-        assert RULES[kind].keys() <= known
+        assert RULES.get(kind, {}).keys() <= known
 
     def test_every_schema_has_a_type_and_no_reference(self, kind: str) -> None:
         for path, part in every_schema(schema_of(kind)):

@@ -9,6 +9,7 @@ import pytest
 from interlock.modes.cli.moving import marks
 from interlock.modes.cli.moving.judging import (
     MOVED_KINDS,
+    SCHEDULE_KINDS,
     calendars_of,
     in_the_way,
     judge,
@@ -16,7 +17,7 @@ from interlock.modes.cli.moving.judging import (
     place,
     schedule_in_the_way,
 )
-from interlock.resources.kinds import KINDS
+from interlock.resources.kinds import JOBS, KINDS, Moves
 from interlock.resources.metadata import GROUP
 
 Job = dict[str, Any]
@@ -46,6 +47,8 @@ def test_every_kind_of_ours_is_moved_or_the_systems_own() -> None:
         kind.name for kind in KINDS.values() if kind.group == GROUP and not kind.made_by_system
     }
     assert moved == written_by_people
+    handed_over = {kind.name for kind in KINDS.values() if kind.moves is Moves.HANDED_OVER}
+    assert {kind.name for kind in (*SCHEDULE_KINDS, JOBS)} == handed_over
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from interlock.control.cache import Cache
+from interlock.control.caches import Caches
 from interlock.reporting.schedule_reader import BY_OWNER, ScheduleReader, owner_uids
 from interlock.reporting.schedule_why import ScheduleWhy
-from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import (
     ControlledJob,
     ControlledJobSpec,
@@ -27,7 +26,7 @@ from interlock.resources.controlled_job import (
 from interlock.resources.durations import Duration
 from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus
-from interlock.resources.job_config import JobConfig
+from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import (
     Condition,
     ConditionStatus,
@@ -85,14 +84,10 @@ def its_job(phase: JobPhase = JobPhase.RUNNING, **spec: Any) -> Job:
 
 
 def why(engine: ControlledJob, *jobs: Job, now: datetime = T0) -> ScheduleWhy:
-    cache: Cache[Job] = Cache("Job", {BY_OWNER: owner_uids})
-    for job in jobs:
-        cache.note(job)
-    controlled: Cache[ControlledJob] = Cache("ControlledJob")
-    controlled.note(engine)
-    configs: Cache[JobConfig] = Cache("JobConfig")
-    calendars: Cache[Calendar] = Cache("Calendar")
-    reader = ScheduleReader(cache, configs, controlled, calendars)
+    caches = Caches(KINDS.values(), indexes=({Job: {BY_OWNER: owner_uids}},))
+    for held in (engine, *jobs):
+        caches[held.kind].note(held)
+    reader = ScheduleReader(caches)
     with pytest.raises(NotFoundError):
         reader.why_controlled("default", "other", now)
     return reader.why_controlled("default", "engine", now)

@@ -119,35 +119,18 @@ class Front:
 
     def _routes(self, life: Plane) -> tuple[Route, ...]:
         from interlock.forecast.service import Forecasting
-        from interlock.reporting.schedule_reader import ScheduleReader
         from interlock.reporting.service import Reporting
 
-        plane = life.plane
-        schedules = ScheduleReader(
-            jobs=plane.jobs,
-            configs=plane.configs,
-            controlled=plane.controlled,
-            calendars=plane.calendars,
-        )
+        caches = life.plane.caches
         reporting = Reporting(
             store=self._world.store,
-            jobs=plane.jobs,
-            locks=plane.locks,
+            caches=caches,
             roster=life.roster,
             journal=self._world.journal,
             logs=NoLogs(),
             clock=life.clock,
-            schedules=schedules,
         )
-        forecasting = Forecasting(
-            jobs=plane.jobs,
-            locks=plane.locks,
-            configs=plane.configs,
-            controlled=plane.controlled,
-            calendars=plane.calendars,
-            clock=life.clock,
-            mode=self._world.mode,
-        )
+        forecasting = Forecasting(caches=caches, clock=life.clock, mode=self._world.mode)
         return (*reporting.routes(), *forecasting.routes())
 
 

@@ -25,7 +25,7 @@ from interlock.forecast.rehearsal.skips import told_skips
 from interlock.forecast.rehearsal.stage import Stage, StageRuntime
 from interlock.forecast.rehearsal.windows import SkippedWindows
 from interlock.forecast.rehearsal.work import WorkModel
-from interlock.plane import ControlPlane
+from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.roster import Roster
 from interlock.resources.cluster import Namespace
 from interlock.resources.codec import to_builtins
@@ -79,9 +79,7 @@ class Plane:
             connect=self._connect,
             election=election,
             observers=(self._observe,),
-            most_tasks=world.most_tasks,
-            patience=_AT_ONCE,
-            mode=world.mode,
+            settings=PlaneSettings(mode=world.mode, most_tasks=world.most_tasks, patience=_AT_ONCE),
         )
 
     def start(self) -> None:

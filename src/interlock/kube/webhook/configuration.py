@@ -13,11 +13,13 @@ controller runs, what is stored is all that anybody will ever know of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from interlock.kube.installation import WEBHOOK_PORT, Installation, Manifest, labelled
 from interlock.kube.rbac import binding, role, rule
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
-from interlock.kube.webhook.judging import JUDGED, SIGNED
-from interlock.resources.kinds import KINDS
+from interlock.kube.webhook.judging import judged, signed
+from interlock.resources.kinds import JOBS, Kind
 from interlock.resources.metadata import GROUP, VERSION
 
 #: The names by which refusals are told apart.
@@ -47,7 +49,7 @@ def _configuration(install: Installation, kind: str, *hooks: Manifest) -> Manife
 
 
 def _validating(install: Installation) -> Manifest:
-    return _hook(install, VALIDATING, VALIDATE_PATH, [_not_ours(install)], JUDGED)
+    return _hook(install, VALIDATING, VALIDATE_PATH, [_not_ours(install)], judged())
 
 
 def _putting_off(install: Installation) -> Manifest:
@@ -58,13 +60,13 @@ def _putting_off(install: Installation) -> Manifest:
             " || timestamp(object.spec.killAt) > timestamp(oldObject.spec.killAt))"
         ),
     }
-    made = _hook(install, PUTTING_OFF, VALIDATE_PATH, [_not_ours(install), puts_off], ("Job",))
+    made = _hook(install, PUTTING_OFF, VALIDATE_PATH, [_not_ours(install), puts_off], (JOBS,))
     (rules,) = made["rules"]
     return made | {"rules": [rules | {"operations": ["UPDATE"]}], "failurePolicy": "Fail"}
 
 
 def _completing(install: Installation) -> Manifest:
-    made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install)], SIGNED)
+    made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install)], signed())
     return made | {"reinvocationPolicy": "IfNeeded"}
 
 
@@ -76,12 +78,19 @@ def _not_ours(install: Installation) -> Manifest:
     }
 
 
+def _by_scope(kinds: tuple[Kind, ...]) -> Iterator[tuple[str, list[str]]]:
+    for scope, namespaced in (("Namespaced", True), ("Cluster", False)):
+        plurals = [kind.plural for kind in kinds if kind.namespaced is namespaced]
+        if plurals:
+            yield scope, plurals
+
+
 def _hook(
     install: Installation,
     name: str,
     path: str,
     conditions: list[Manifest],
-    kinds: tuple[str, ...],
+    kinds: tuple[Kind, ...],
 ) -> Manifest:
     hook: Manifest = {
         "name": name,
@@ -101,9 +110,10 @@ def _hook(
                 "apiVersions": [VERSION],
                 "operations": ["CREATE", "UPDATE"],
                 # A status is written by the controller alone, and is no part of this.
-                "resources": [KINDS[kind].plural for kind in kinds],
-                "scope": "Namespaced",
+                "resources": plurals,
+                "scope": scope,
             }
+            for scope, plurals in _by_scope(kinds)
         ],
         "matchConditions": conditions,
         "failurePolicy": "Ignore",

@@ -18,9 +18,9 @@ from interlock.resources.codec import from_builtins
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.job import JOB_FINALIZER, Job
-from interlock.resources.kinds import KINDS
-from interlock.resources.marks import PREFIX, completed, with_kept_marks
-from interlock.resources.metadata import GROUP, Metadata, Resource
+from interlock.resources.kinds import JOBS, KINDS, Kind
+from interlock.resources.marks import MARKS, PREFIX, Writer, completed, with_kept_marks
+from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.transitions import has_ended
 from interlock.resources.validation import FieldValidation, Judge, read_resource
@@ -30,13 +30,18 @@ KEPT = f"the finalizer {JOB_FINALIZER} stays: it is removed when all tasks are p
 #: What a person is told who takes it off a Job of which we cannot say whether it has tasks.
 UNREADABLE = "this Job cannot be read here, so nobody has proven that its tasks are gone"
 
-#: What is judged: all that people write.
-JUDGED = tuple(
-    kind.name for kind in KINDS.values() if kind.group == GROUP and not kind.made_by_system
-)
-#: On what it is written who asked for it.
-SIGNED = ("Job", "JobConfig", "ControlledJob")
 _KNOWN = frozenset(Metadata.__struct_encode_fields__)
+
+
+def judged() -> tuple[Kind, ...]:
+    """What is judged: all that people write."""
+    return tuple(kind for kind in KINDS.values() if kind.is_written_by_people)
+
+
+def signed() -> tuple[Kind, ...]:
+    """On what it is written who asked for it."""
+    marked = {name for mark in MARKS if mark.writer is Writer.DOOR for name in mark.kinds}
+    return tuple(kind for kind in KINDS.values() if kind.name in marked)
 
 
 def judge(change: Change, controllers: Set[str], now: datetime) -> Verdict:
@@ -79,7 +84,7 @@ def _held(change: Change) -> tuple[tuple[Document, ...], tuple[str, ...]]:
     """The patch that gives a Job our finalizer, and what is told about it."""
     new, old = change.object, change.old_object
     assert new is not None
-    if _kind(new) != "Job" or JOB_FINALIZER in _finalizers(new):
+    if _kind(new) != JOBS.name or JOB_FINALIZER in _finalizers(new):
         return (), ()
     if old is None:
         return _hold(new), ()
@@ -167,8 +172,8 @@ def _stored(ours: Document) -> Resource | None:
 
 def _kind(given: Document) -> str:
     """The kind of an object; the API server sends no other than those it was told to."""
-    kind = given.get("kind")
-    return kind if kind in JUDGED else "Job"
+    kind = KINDS.get(str(given.get("kind")))
+    return kind.name if kind is not None and kind.is_written_by_people else JOBS.name
 
 
 def _ours(given: Document) -> Document:

@@ -1,11 +1,16 @@
-"""The kinds that can be typed: a copy of what `resources.kinds` says, small enough to start fast.
+"""The kinds that can be typed: as the registry says, or as the copy of it that is fast to read.
 
-A test holds this table against the original.
+A process that has the registry (`interlock.resources.kinds`) already reads that, and so knows what
+was registered in it. Others do without: its types take longer to load than most commands last. They
+read `kind_table`, which `make docs` writes.
 """
 
 from __future__ import annotations
 
+import sys
+
 from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
+from interlock.modes.cli.kind_table import ROWS
 from interlock.modes.cli.wire import quote
 
 _OURS = "interlock.dev/v1alpha1"
@@ -14,21 +19,24 @@ _OURS = "interlock.dev/v1alpha1"
 class Kind:
     """What the command line needs to know of a kind."""
 
-    __slots__ = ("api_version", "name", "namespaced", "plural", "short_names")
+    __slots__ = ("api_version", "moves", "name", "namespaced", "plural", "short_names")
 
     def __init__(
         self,
         name: str,
         plural: str,
-        *short_names: str,
-        api_version: str = _OURS,
-        namespaced: bool = True,
+        short_names: tuple[str, ...],
+        api_version: str,
+        namespaced: bool,
+        moves: str,
     ) -> None:
         self.name = name
         self.plural = plural
         self.short_names = short_names
         self.api_version = api_version
         self.namespaced = namespaced
+        #: How `interlock move` takes it to a cluster; empty when it stays.
+        self.moves = moves
 
     @property
     def is_ours(self) -> bool:
@@ -52,19 +60,15 @@ class Kind:
         return "/".join(parts)
 
 
-JOBS = Kind("Job", "jobs", "ijob")
-JOB_CONFIGS = Kind("JobConfig", "jobconfigs", "jc")
-CONTROLLED_JOBS = Kind("ControlledJob", "controlledjobs", "ctj")
-CALENDARS = Kind("Calendar", "calendars", "cal")
-KINDS: tuple[Kind, ...] = (
-    JOBS,
-    JOB_CONFIGS,
-    CONTROLLED_JOBS,
-    CALENDARS,
-    Kind("Lock", "locks"),
-    Kind("Namespace", "namespaces", "ns", api_version="v1", namespaced=False),
-    Kind("Lease", "leases", api_version="coordination.k8s.io/v1"),
+_REGISTRY = sys.modules.get("interlock.resources.kinds")
+KINDS: tuple[Kind, ...] = tuple(
+    Kind(*row) for row in (ROWS if _REGISTRY is None else _REGISTRY.rows())
 )
+_BY_NAME = {kind.name: kind for kind in KINDS}
+JOBS = _BY_NAME["Job"]
+JOB_CONFIGS = _BY_NAME["JobConfig"]
+CONTROLLED_JOBS = _BY_NAME["ControlledJob"]
+CALENDARS = _BY_NAME["Calendar"]
 
 #: What does something alike of a schedule, for verbs that are about Jobs or the other kind.
 _INSTEAD = {

@@ -12,7 +12,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -42,8 +42,11 @@ class Controller:
         user: User = User.ADMIN,
         namespace: str = "",
         environment: Mapping[str, str] | None = None,
+        program: Sequence[str] = (sys.executable, "-c", _START),
     ) -> None:
+        """Prepare a controller that `program` is: `interlock`, or one that knows more kinds."""
         self.access = access
+        self._program = tuple(program)
         self.namespace = namespace
         scope = ("--namespace", namespace) if namespace else ()
         listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
@@ -95,7 +98,7 @@ class Controller:
         self._begun = self._file.stat().st_size if self._file.exists() else 0
         with self._file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, "controller", *self._arguments],
+                [*self._program, "controller", *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -15,7 +15,7 @@ from interlock.execution.restoring import Restorable
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess, SpinningError
 from interlock.forecast.rehearsal.simulated_machine import Machine
-from interlock.plane import ControlPlane
+from interlock.plane import ControlPlane, PlaneSettings
 from interlock.resources.modes import Mode
 from interlock.runtimes.router import Router
 from interlock.store.contract import Now
@@ -116,11 +116,13 @@ class Plane:
             luck=self.luck,
             connect=self.connect,
             election=election,
-            most_tasks=world.most_tasks,
-            launches_at_once=world.launches_at_once,
-            part=world.part,
-            collects=world.mode is Mode.EMBEDDED,
-            mode=world.mode,
+            settings=PlaneSettings(
+                mode=world.mode,
+                most_tasks=world.most_tasks,
+                launches_at_once=world.launches_at_once,
+                part=world.part,
+                collects=world.mode is Mode.EMBEDDED,
+            ),
             restored=world.restored,
         )
         self.plane.start()

@@ -22,13 +22,16 @@ from urllib.parse import quote, urlsplit
 
 import yaml
 from msgspec import Struct
+from msgspec import inspect as shape
 
+from interlock.resources.kinds import KINDS, Kind
+from interlock.resources.shapes import fields_of, plain
 from interlock.testing.clients import Object
 from interlock.testing.serving import PATIENCE_S
 from interlock.testing.storm.checker import Check
 from interlock.testing.storm.ground import Ground, StandstillError, until
 from interlock.testing.storm.kills import Outcome
-from interlock.testing.storm.people import API, JOBS
+from interlock.testing.storm.people import JOBS
 
 T = TypeVar("T")
 
@@ -177,6 +180,7 @@ class Fuzzer:
     def __init__(self, random: Random, routes: Sequence[Route]) -> None:
         self._random = random
         self._routes = routes
+        self._documents = documents()
         #: How bodies are written, by their media type; a method has some that fit it.
         self._writers: dict[str, Callable[[Object], bytes]] = {
             "application/json": self._json,
@@ -260,8 +264,9 @@ class Fuzzer:
 
     def _document(self, route: Route) -> Object:
         """A good document that was bent in a few places; mostly of a kind that fits."""
-        fitting = [each for each in DOCUMENTS if f"{each['kind'].lower()}s" in route.path]
-        document = copy.deepcopy(self._mostly(0.9, fitting or DOCUMENTS, DOCUMENTS))
+        every = self._documents
+        fitting = [each for each in every if _plural(each["kind"]) in route.path.split("/")]
+        document = copy.deepcopy(self._mostly(0.9, fitting or every, every))
         document["metadata"]["name"] = self._random.choice(_NAMES)
         for _ in range(self._random.choice((0, 0, 0, 1, 1, 2, 5))):
             self._bend(document)
@@ -282,6 +287,10 @@ class Fuzzer:
                 holder[key] = copy.deepcopy(other[its])
             case _:
                 holder[key] = self._random.choice(_VALUES)
+
+
+def _plural(kind: str) -> str:
+    return KINDS[kind].plural if kind in KINDS else ""
 
 
 def _holders(thing: Any) -> Iterator[tuple[Any, Any]]:
@@ -358,10 +367,10 @@ def _stock(ground: Ground, name: str) -> None:
     Raises:
         StandstillError: The server does not answer any more.
     """
-    for document in DOCUMENTS:
-        path = _PLACES.get(document["kind"])
-        if path:
-            ground.answer("POST", path, {**document, "metadata": {"name": name}})
+    for document in documents():
+        kind = KINDS.get(document["kind"])
+        if kind is not None:
+            ground.answer("POST", _place(kind), {**document, "metadata": {"name": name}})
 
 
 def _canary(ground: Ground) -> Check:
@@ -434,14 +443,11 @@ class Connection:
             answer.close()
 
 
-_PLACES = {
-    "Job": JOBS,
-    "JobConfig": f"{API}/jobconfigs",
-    "ControlledJob": f"{API}/controlledjobs",
-    "Calendar": f"{API}/calendars",
-    "Namespace": "/api/v1/namespaces",
-    "Lease": "/apis/coordination.k8s.io/v1/namespaces/default/leases",
-}
+def _place(kind: Kind) -> str:
+    """Where resources of a kind are made."""
+    root = "apis" if kind.group else "api"
+    where = f"namespaces/{_NAMESPACES[0]}/" if kind.namespaced else ""
+    return f"/{root}/{kind.api_version}/{where}{kind.plural}"
 
 
 def _document(kind: str, spec: Object, version: str = "interlock.dev/v1alpha1") -> Object:
@@ -450,7 +456,7 @@ def _document(kind: str, spec: Object, version: str = "interlock.dev/v1alpha1") 
 
 _NOOP: Object = {"noop": {}, "locks": [{"key": "db", "limit": 1}]}
 #: Good documents to begin with. Nothing in them does any harm, however it is put together.
-DOCUMENTS: tuple[Object, ...] = (
+_DOCUMENTS: tuple[Object, ...] = (
     _document("Job", _NOOP),
     _document(
         "Job",
@@ -498,3 +504,34 @@ DOCUMENTS: tuple[Object, ...] = (
     _document("Lease", {"holderIdentity": "me"}, "coordination.k8s.io/v1"),
     {"kind": "DeleteOptions", "metadata": {}, "preconditions": {"uid": "x"}, "dryRun": ["All"]},
 )
+
+
+def documents() -> tuple[Object, ...]:
+    """The good documents, and a sketch of every other kind that people write."""
+    known = {document["kind"] for document in _DOCUMENTS}
+    others = (kind for kind in KINDS.values() if kind.is_written_by_people)
+    return (*_DOCUMENTS, *(_sketch(kind) for kind in others if kind.name not in known))
+
+
+def _sketch(kind: Kind) -> Object:
+    spec = _sketched(fields_of(kind.type)["spec"].type)
+    return _document(kind.name, spec, kind.api_version)
+
+
+def _sketched(type: shape.Type) -> Any:
+    """A value of a type, with what must be there and nothing else."""
+    match plain(type)[0]:
+        case shape.StructType(cls=cls):
+            fields = fields_of(cls).items()
+            return {name: _sketched(field.type) for name, field in fields if field.required}
+        case shape.VarTupleType(item_type=item):
+            return [_sketched(item)]
+        case shape.DictType():
+            return {}
+        case shape.IntType() | shape.FloatType():
+            return 1
+        case shape.BoolType():
+            return True
+        case shape.EnumType(cls=cls):
+            return next(iter(cls)).value
+    return "one"

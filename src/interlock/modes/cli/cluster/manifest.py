@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from interlock.modes.cli.api import PAGE, Api
-from interlock.modes.cli.kinds import JOBS, Kind, kind_named
+from interlock.modes.cli.kinds import KINDS, Kind
 from interlock.modes.cli.output import to_yaml
 
 TYPE_CHECKING = False
@@ -31,9 +31,9 @@ def manifest_of(api: Api, namespace: str | None, *, as_json: bool) -> Iterator[b
 
 
 def _objects(api: Api, namespace: str | None) -> Iterator[dict[str, Any]]:
-    """Jobs, then Locks at the version that the Jobs were listed at."""
+    """All kinds of ours, each at the version that the first was listed at."""
     version = ""
-    for kind in (JOBS, kind_named("locks")):
+    for kind in (one for one in KINDS if one.is_ours):
         for page in _pages(api, kind, namespace, version):
             version = version or str(page["metadata"]["resourceVersion"])
             for item in page["items"]:

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from interlock.control.cache import Cache
+from interlock.control.caches import Caches
 from interlock.modes.cli.api import Api
 from interlock.modes.cli.cluster.snapshot import pages
 from interlock.modes.cli.kinds import JOB_CONFIGS, JOBS, Kind
 from interlock.modes.cli.schedules import read_calendars, read_one
 from interlock.reporting.schedule_reader import BY_OWNER, ScheduleReader, owner_uids
 from interlock.resources.calendar import Calendar
-from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
-from interlock.resources.job_config import JobConfig
+from interlock.resources.kinds import KINDS
 from interlock.resources.schedule import CONFIG_LABEL, CONTROLLED_LABEL
 
 
 def read_schedule(api: Api, kind: Kind, namespace: str, name: str) -> ScheduleReader:
     """Read what the answer about one of them depends on, and nothing else."""
-    jobs = Cache[Job]("Job", {BY_OWNER: owner_uids})
-    caches: dict[str, Cache[Any]] = {
-        "JobConfig": Cache[JobConfig]("JobConfig"),
-        "ControlledJob": Cache[ControlledJob]("ControlledJob"),
-        "Calendar": Cache[Calendar]("Calendar"),
-    }
+    caches = Caches(KINDS.values(), indexes=({Job: {BY_OWNER: owner_uids}},))
     resource = read_one(api, kind, namespace, name)
     caches[kind.name].note(resource)
     for calendar in read_calendars(api, resource):
-        caches["Calendar"].note(calendar)
+        caches.of(Calendar).note(calendar)
     label = CONFIG_LABEL if kind is JOB_CONFIGS else CONTROLLED_LABEL
     for items in pages(api, JOBS, namespace, labels=f"{label}={name}"):
         for job in items.items:
             assert isinstance(job, Job)
-            jobs.note(job)
-    return ScheduleReader(jobs, caches["JobConfig"], caches["ControlledJob"], caches["Calendar"])
+            caches.of(Job).note(job)
+    return ScheduleReader(caches)

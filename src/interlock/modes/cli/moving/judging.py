@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from interlock.modes.cli.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS
+from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS
 from interlock.modes.cli.moving.marks import MOVED_TO, annotation, created, mark_of
 from interlock.modes.cli.outcomes import execution_of, has_ended, phase_of
 
 Job = dict[str, Any]
 
-#: The kinds that are moved. Locks are the system's own record; other kinds are Kubernetes'.
+#: What is only copied, and what is handed over with a plan for it: schedules, and Jobs after them.
+#: What stays is the system's own record, or Kubernetes'.
+COPIED_KINDS = tuple(kind for kind in KINDS if kind.moves == "copied")
 SCHEDULE_KINDS = (JOB_CONFIGS, CONTROLLED_JOBS)
-MOVED_KINDS = (CALENDARS, *SCHEDULE_KINDS, JOBS)
+MOVED_KINDS = (*COPIED_KINDS, *SCHEDULE_KINDS, JOBS)
 
 MOVED = "moved"
 WOULD_MOVE = "would move"

@@ -1,13 +1,14 @@
-"""The move of Calendars, JobConfigs and ControlledJobs. The package tells why it is so."""
+"""The move of JobConfigs and ControlledJobs. The package tells why it is so."""
 
 from __future__ import annotations
 
 import select
 
 from interlock.modes.cli.errors import AnswerError
+from interlock.modes.cli.kinds import CALENDARS
 from interlock.modes.cli.moving import marks
 from interlock.modes.cli.moving.books import accounted, history_of, is_settled
-from interlock.modes.cli.moving.calendars import CalendarMover
+from interlock.modes.cli.moving.copying import CopyMover
 from interlock.modes.cli.moving.handover import CHANGED, Handover
 from interlock.modes.cli.moving.judging import (
     CONFLICT,
@@ -17,6 +18,7 @@ from interlock.modes.cli.moving.judging import (
     THERE_ALREADY,
     WOULD_MOVE,
     Verdict,
+    What,
     calendars_of,
     judge_schedule,
     schedule_in_the_way,
@@ -66,7 +68,7 @@ class SchedulePlan:
 
 
 class ScheduleMover:
-    """Moves what makes Jobs. Calendars come first; a schedule acts on one side at a time."""
+    """Moves what makes Jobs. What is only copied comes first; a schedule acts on one side alone."""
 
     def __init__(self, bearings: Bearings, say: Say) -> None:
         self._to = bearings
@@ -75,14 +77,14 @@ class ScheduleMover:
         self._plan = SchedulePlan(bearings)
         self._handover = Handover(bearings, self._plan, say)
         self._looks_left = _LOOKS
-        self._calendars = CalendarMover(bearings, say)
+        self._copied = CopyMover(bearings, say)
 
     def begin(self, *, dry_run: bool = False) -> None:
-        """Judge everything; copy the Calendars; hold at the source what can be moved, and copy it.
+        """Judge everything; copy what does nothing by itself; hold and copy what can be moved.
 
         From then on no new Job comes from a schedule at the source.
         """
-        self._calendars.run(dry_run=dry_run)
+        self._copied.run(dry_run=dry_run)
         self._find()
         if dry_run:
             for thing in (*self._handover.going.values(), *self._orphans()):
@@ -118,7 +120,7 @@ class ScheduleMover:
     def _judge_calendars(self, thing: Thing) -> Verdict | None:
         namespace = thing["metadata"]["namespace"]
         for name in sorted(calendars_of(thing)):
-            if (namespace, name) in self._calendars.others:
+            if What(namespace, CALENDARS.name, name) in self._copied.others:
                 return Verdict(CONFLICT, f"the cluster has no calendar/{name} like the one here")
         return None
 

@@ -37,7 +37,10 @@ class Side:
         """All of a kind, in a namespace or in all."""
         head = {"apiVersion": kind.api_version, "kind": kind.name}
         pages = self._api.pages(kind, namespace, labels=labels)
-        return [head | item for page in pages for item in page["items"]]
+        things = [head | item for page in pages for item in page["items"]]
+        for thing in things:
+            thing["metadata"].setdefault("namespace", "")
+        return things
 
     def jobs(self, namespace: str | None, labels: str = "") -> list[Thing]:
         """All Jobs, of a namespace or of all."""

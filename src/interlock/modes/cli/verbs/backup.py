@@ -3,7 +3,7 @@
 The file is complete when the command ends well; before, it does not exist. Put it back
 with `interlock restore`.
 
-On a cluster it is a manifest of all Jobs and Locks with their states, as they were at one version:
+On a cluster it is a manifest of everything of Interlock's with its state, as it was at one version:
 in YAML, or in JSON when the file's name ends so. It is a record to read, to compare, and to take
 single definitions from; a cluster is restored from a backup of its etcd.
 """

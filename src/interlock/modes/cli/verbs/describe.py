@@ -49,7 +49,8 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 def _gather(session: Session, kind: Kind, name: str) -> dict[str, Any]:
     about: dict[str, Any] = {"object": session.api.get(kind, session.namespace, name)}
-    key = {"kind": kind.name, "namespace": session.namespace, "name": name}
+    place = session.namespace if kind.namespaced else ""
+    key = {"kind": kind.name, "namespace": place, "name": name}
     # What cannot be told beside the resource itself is left out.
     try:
         if kind in (JOBS, JOB_CONFIGS, CONTROLLED_JOBS):

@@ -34,7 +34,8 @@ def run(session: Session, args: argparse.Namespace) -> int:
     key: dict[str, str] = {}
     if name:
         named = kind_named(kind) if kind else JOBS
-        key = {"kind": named.name, "namespace": session.namespace, "name": name}
+        place = session.namespace if named.namespaced else ""
+        key = {"kind": named.name, "namespace": place, "name": name}
     elif args.namespace and session.on_cluster:
         key = {"namespace": args.namespace}
     answer = session.reports.history(key, args.limit, args.before)
