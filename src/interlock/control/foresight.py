@@ -102,7 +102,8 @@ class Foresight:
 def about_to_be(decision: Decision, now: datetime) -> Job | None:
     """The Job as a decision is about to leave it, if to record parts of it is all that it does.
 
-    None also for a move that no Job may make: whoever writes it is told.
+    None also where another Job is written too, as when one is to make way: its parts are not those
+    of the first. And for a move that no Job may make: whoever writes it is told.
     """
     job: Job | None = None
     for action in decision.actions:
@@ -117,7 +118,7 @@ def about_to_be(decision: Decision, now: datetime) -> Job | None:
                 continue
             case _:
                 return None
-        if status is None:
+        if status is None or read.metadata.uid != job.metadata.uid:
             return None
         job = replace(job, status=status)
     return job

@@ -251,6 +251,7 @@ def test_a_room_at_work_on_the_job_is_not_asked_ahead() -> None:
 
 
 JOB = a_job()
+RIVAL = a_job("rival")
 ENDED = replace(JOB, status=JobStatus(phase=JobPhase.SUCCEEDED))
 
 
@@ -261,6 +262,10 @@ ENDED = replace(JOB, status=JobStatus(phase=JobPhase.SUCCEEDED))
         pytest.param((AddFinalizer(JOB, JOB_FINALIZER),), id="no record"),
         pytest.param((RecordAdmission(ENDED, ADMITTED),), id="a move that no Job may make"),
         pytest.param((RecordAdmission(JOB, ADMITTED), DeleteResource(JOB)), id="more than records"),
+        pytest.param(
+            (RecordAdmission(JOB, JOB.status.admission), RecordAdmission(RIVAL, ADMITTED)),
+            id="another Job is to make way",
+        ),
     ],
 )
 def test_what_no_room_is_asked_ahead_about(actions: tuple[Action, ...]) -> None:
