@@ -10,8 +10,11 @@ from msgspec.structs import replace
 from mutation import Seam, mutation
 
 from interlock.resources.actions import ReviseJob
+from interlock.resources.deeds import deed_of
+from interlock.resources.errors import InvalidError
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfigStatus
+from interlock.resources.timing.plans import Action, Turn
 from interlock.schedules.configs.books import Opened
 from interlock.schedules.configs.catch_up import Found, Look
 from interlock.schedules.configs.due_times import next_run
@@ -24,6 +27,8 @@ from interlock.testing.simulation.schedule_world import RivalScheduleWorld, Sche
 ACCOUNTED = "Every due time becomes a Job in the books or a skip that is told."
 EDITS = "A change of a schedule begins its books anew, and tells what was due before."
 STOPS = "A Job carries its stop from the beginning: it stops though nobody looks again."
+TOLD = "What a person did is in the history: once, with name, time and reason, if it was done."
+GAPS = "A start or stop that falls into a gap is told as skipped, once, or happens after it."
 BY_HAND = "What a person stopped or suspended is left so, and nothing takes its place."
 
 WHOSE_STOP = Seam("interlock.schedules.controlled.runs", "_whose_stop")
@@ -340,10 +345,113 @@ def a_suspended_job_is_made_again_after_a_hold(really: Callable[[Job], Fate]) ->
 
 @mutation(
     "A stop that is due is fixed: nobody takes it back.",
+    Seam("interlock.resources.checks", "check_due"),
     Seam("interlock.testing.simulation.people", "check_due"),
     caught_by="PeopleAreHeeded",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
 )
-def a_stop_that_is_due_can_be_taken_back(_: object) -> Callable[..., tuple[()]]:
-    return lambda *_: ()
+def a_stop_that_is_due_can_be_taken_back(*_: object) -> tuple[Any, Any]:
+    return lambda *_: (), lambda *_: ()
+
+
+# What is told of people
+
+
+@mutation(
+    TOLD,
+    Seam("interlock.resources.deeds", "deed_of"),
+    caught_by="DeedsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def nobody_is_named(really: Callable[..., str]) -> Callable[..., str]:
+    return lambda old, new, _, now: really(old, new, "", now)
+
+
+@mutation(
+    TOLD,
+    Seam("interlock.resources.deeds", "_reason"),
+    caught_by="DeedsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def nobody_says_why(_: object) -> Callable[..., str]:
+    return lambda _: ""
+
+
+@mutation(
+    TOLD,
+    Seam("interlock.resources.deeds", "deletion_of"),
+    caught_by="DeedsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def who_deleted_it_is_not_told(_: object) -> Callable[..., str]:
+    return lambda *_: ""
+
+
+@mutation(
+    TOLD,
+    Seam("interlock.api.writes", "Writes._write"),
+    caught_by="DeedsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def what_was_refused_is_told_as_done(really: Callable[..., Any]) -> Any:
+    async def write(self: Any, target: Any, old: Any, new: Any, *, dry_run: bool) -> Any:
+        try:
+            return await really(self, target, old, new, dry_run=dry_run)
+        except InvalidError:
+            self._note(new, deed_of(old, new, "ann", self._now()))
+            raise
+
+    return write
+
+
+@mutation(
+    "Who made an object stands on it.",
+    Seam("interlock.resources.marks", "_sign_creation"),
+    caught_by="DeedsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def nobody_signs_what_they_make(_: object) -> Callable[..., None]:
+    return lambda *_: None
+
+
+# Gaps
+
+
+@mutation(
+    GAPS,
+    Seam("interlock.schedules.controlled.gaps", "skips_told"),
+    caught_by="GapsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def what_a_gap_swallows_is_told_nowhere(_: object) -> Callable[..., Iterator[Any]]:
+    return lambda _: iter(())
+
+
+@mutation(
+    GAPS,
+    Seam("interlock.schedules.controlled.books", "swallowed"),
+    caught_by="GapsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def what_a_gap_swallows_is_told_at_every_look(_: object) -> Callable[..., tuple[()]]:
+    """The books do not say that it was told."""
+    return lambda _: ()
+
+
+@mutation(
+    GAPS,
+    Seam("interlock.schedules.controlled.gaps", "swallowed"),
+    caught_by="GapsAreTold",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+)
+def only_starts_are_looked_for_in_a_gap(really: Callable[..., tuple[Turn, ...]]) -> Any:
+    return lambda found: tuple(t for t in really(found) if t.action is Action.START)
