@@ -21,6 +21,8 @@ from interlock.testing.serving import Server
 
 ROOT = Path(__file__).parents[1]
 PLACE = ROOT / "build" / "schemathesis"
+#: Chains of requests (stateful) take long, and are asked for by name.
+PHASES = "examples,coverage,fuzzing"
 WANTED = ("schemathesis==4.32.5", "openapi-spec-validator==0.9.0")
 
 
@@ -41,7 +43,7 @@ def read(url: str) -> bytes:
         return data
 
 
-def check(url: str, place: str, directory: Path, examples: int, seed: int) -> bool:
+def check(url: str, place: str, directory: Path, *, examples: int, seed: int, phases: str) -> bool:
     """Hold the server against one document; returns whether all is well."""
     file = directory / f"{place.replace('/', '-')}.json"
     file.write_bytes(read(f"{url}{place}"))
@@ -53,7 +55,7 @@ def check(url: str, place: str, directory: Path, examples: int, seed: int) -> bo
         program("schemathesis"), "--config-file", str(ROOT / "tools" / "schemathesis.toml"),
         "run", str(file), "--url", url, "--checks", "all", "--max-examples", str(examples),
         "--seed", str(seed), "--request-timeout", "60", "--exclude-path", "/jobs/stream",
-        "--phases", "examples,coverage,fuzzing", "--continue-on-failure",
+        "--phases", phases, "--continue-on-failure",
     ]  # fmt: skip
     hooks = {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(ROOT / "tools")}
     done = subprocess.run(command, check=False, env={**os.environ, **hooks}, cwd=directory)
@@ -66,6 +68,9 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=20, help="inputs for each operation")
     parser.add_argument("--seed", type=int, default=1, help="what the inputs are drawn from")
     parser.add_argument("--only", default="", help="only documents with this in their path")
+    parser.add_argument(
+        "--phases", default=PHASES, help="what is done, as schemathesis calls it (stateful: chains)"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place, Server(Path(place) / "data") as server:
         client = Client(server.url)
@@ -77,7 +82,14 @@ def main() -> int:
         failed = [
             one
             for one in wanted
-            if not check(server.url, one, Path(place), given.examples, given.seed)
+            if not check(
+                server.url,
+                one,
+                Path(place),
+                examples=given.examples,
+                seed=given.seed,
+                phases=given.phases,
+            )
         ]
     print(f"found something: {', '.join(failed)}" if failed else "nothing was found")
     return 1 if failed else 0

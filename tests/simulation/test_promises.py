@@ -159,7 +159,24 @@ def test_a_clock_behind_the_stores_forgets_nothing_that_a_person_stopped() -> No
     ],
 )
 def test_what_a_person_holds_back_has_no_successor(seed: int) -> None:
+    # Without what was drawn beside it later: the rest happens as it did when it was found.
+    script = tuple(s for s in ScheduleWorld(seed).script if "night-" not in str(s.act))
+
+    assert str(ScheduleWorld(seed, script).run().broken) == "None"
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(85, id="clocks were set back before the window, and its Job ended"),
+        pytest.param(70259, id="clocks were ahead when it opened, and its Job was removed"),
+    ],
+)
+def test_a_window_that_comes_again_is_what_a_person_made_of_it(seed: int) -> None:
+    script = tuple(s for s in ScheduleWorld(seed).script if "night-" not in str(s.act))
+
     assert str(ScheduleWorld(seed).run().broken) == "None"
+    assert str(ScheduleWorld(seed, script).run().broken) == "None"
 
 
 def test_what_a_change_of_clocks_swallows_is_told_when_it_does() -> None:

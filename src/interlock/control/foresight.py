@@ -120,7 +120,7 @@ def about_to_be(decision: Decision, now: datetime) -> Job | None:
                 continue
             case _:
                 return None
-        if status is None:
+        if status is None or read.metadata.uid != job.metadata.uid:
             return None
         job = replace(job, status=status)
     return job

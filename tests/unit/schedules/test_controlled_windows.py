@@ -710,6 +710,25 @@ def test_a_clock_that_is_behind_the_stores_does_not_forget_what_a_person_stopped
     assert desk.controlled.status.past_windows == ()
 
 
+@pytest.mark.parametrize("told", ["StoppedByUser", "Finished", "Failed"])
+def test_what_became_of_a_window_is_kept_by_a_clock_that_is_set_back_before_it(
+    running: ControlledDesk, told: str
+) -> None:
+    """Its Job is gone when it opens once more."""
+    job = name("09:00", 0)
+    if told == "StoppedByUser":
+        running.revise(job, {SUSPEND_REASON_ANNOTATION: USER_STOP}, kill_at=at("08:00"))
+        running.at(at("08:00"))
+        running.work()
+    else:
+        running.end(job, "Succeeded" if told == "Finished" else "Failed")
+    running.settle_at(at("08:00"))
+    running.delete(job)
+    running.run_through(at("12:30"))
+
+    assert (running.live, outcome(running)) == ([], told)
+
+
 def test_defect_30_ended_jobs_stay_within_the_limits_oldest_gone_first() -> None:
     limits = HistoryLimits(succeeded=2, failed=1)
     desk = ControlledDesk(a_controlled(history=limits), at=at("08:00"))

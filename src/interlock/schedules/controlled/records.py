@@ -76,9 +76,7 @@ def _closed(record: WindowRecord, situation: Situation) -> WindowRecord:
     """A window that is not open any more: what became of its Job, and when it closed."""
     now = situation.now
     if record.start > now:
-        is_open = record.outcome is WindowOutcome.STARTED
-        told = "clocks were set back before it"
-        return replace(record, outcome=WindowOutcome.STOPPED, message=told) if is_open else record
+        return _to_come_again(record, situation)
     if record.stop is None or record.stop > now:
         last = situation.last_stop
         record = replace(record, stop=last if last is not None and last > record.start else now)
@@ -91,6 +89,23 @@ def _closed(record: WindowRecord, situation: Situation) -> WindowRecord:
     if record.outcome is outcome and not record.message:
         return record
     return replace(record, outcome=outcome, message="")
+
+
+def _to_come_again(record: WindowRecord, situation: Situation) -> WindowRecord:
+    """A window that clocks were set back before.
+
+    What became of its Job by itself, or by a person's word, is kept, for the window will open once
+    more, and the Job may be gone by then. Only what the schedule stopped is made again.
+    """
+    if record.outcome in _FINAL:
+        return record
+    fate = fate_of_record(record, situation)
+    if fate in _ENDS:
+        return replace(record, outcome=_ENDS[fate], message="")
+    if record.outcome is not WindowOutcome.STARTED:
+        return record
+    told = "clocks were set back before it"
+    return replace(record, outcome=WindowOutcome.STOPPED, message=told)
 
 
 _ENDS = {

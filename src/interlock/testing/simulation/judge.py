@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.tasks import TaskId
+from interlock.store.contract import JournalEntry
 from interlock.store.watching import Change
 from interlock.testing.simulation.truth import Truth
 
@@ -37,6 +38,9 @@ class Promise:
 
     def stops(self, task: TaskId) -> None:
         """The machine is told to stop an attempt."""
+
+    def deed(self, entry: JournalEntry) -> None:
+        """What a person did was written into the history."""
 
     def settled(self) -> None:
         """All trouble is over, and time has passed."""
@@ -80,6 +84,11 @@ class Judge:
         """The machine was told to stop an attempt."""
         for promise in self._promises:
             promise.stops(task)
+
+    def deed(self, entry: JournalEntry) -> None:
+        """What a person did was written into the history."""
+        for promise in self._promises:
+            promise.deed(entry)
 
     def settled(self) -> None:
         """All trouble is over, and time has passed."""

@@ -54,8 +54,16 @@ _TRIES = 50
 class People:
     """Carries out the steps of a script that people do."""
 
-    def __init__(self, store: Store, truth: Truth, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        truth: Truth,
+        now: Callable[[], datetime],
+        past_the_door: Store | None = None,
+    ) -> None:
         self._store = store
+        #: For what no door lets in.
+        self._past_the_door = past_the_door or store
         self._truth = truth
         self._now = now
 
@@ -152,9 +160,9 @@ class People:
     async def _poke(self, name: str, how: int) -> None:
         self._truth.bad[name] = None
         made = _bad_object(name, how, self._now())
-        stored = await self._store.create(made)
+        stored = await self._past_the_door.create(made)
         if isinstance(made, Lock):
-            await self._store.update_status(replace(stored, status=made.status))
+            await self._past_the_door.update_status(replace(stored, status=made.status))
 
     async def _forge(self, name: str, spec: JobSpec) -> None:
         """Have a Job that is not due yet say that it was let in, as the holders were."""
@@ -162,15 +170,15 @@ class People:
         later = self._now() + timedelta(hours=1)
         metadata = Metadata(name=name, namespace=NAMESPACE, finalizers=(JOB_FINALIZER,))
         made = Job(metadata=metadata, spec=replace(spec, start_after=later))
-        job: Resource = await self._store.create(made)
+        job: Resource = await self._past_the_door.create(made)
         for _ in range(_TRIES):
             assert isinstance(job, Job)
             if job.status.admission.phase is not AdmissionPhase.WAITING:
                 return
             try:
-                await self._store.update_status(self._let_in(job))
+                await self._past_the_door.update_status(self._let_in(job))
             except ConflictError:
-                job = await self._store.get(job.key)
+                job = await self._past_the_door.get(job.key)
                 continue
             return
 

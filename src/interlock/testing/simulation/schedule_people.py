@@ -133,7 +133,7 @@ class SchedulePeople(People):
             action=act.action,
             begin=now + timedelta(seconds=act.begin),
             until=now + timedelta(seconds=act.until),
-            by="people",
+            reason="the line is repaired",
         )
         await self._change(
             Key("ControlledJob", NAMESPACE, act.name), lambda it: _overridden(it, override)
@@ -204,11 +204,16 @@ def _with_template(held: Resource, title: str) -> Resource:
 
 
 def _suspended(held: Resource, suspend: bool) -> Resource:
+    notes = dict(held.metadata.annotations)
+    notes.pop(SUSPEND_REASON_ANNOTATION, None)
+    if suspend:
+        notes[SUSPEND_REASON_ANNOTATION] = "stock is taken"
+    metadata = replace(held.metadata, annotations=notes)
     match held:
         case JobConfig():
-            return replace(held, spec=replace(held.spec, suspend=suspend))
+            return replace(held, metadata=metadata, spec=replace(held.spec, suspend=suspend))
         case ControlledJob():
-            return replace(held, spec=replace(held.spec, suspend=suspend))
+            return replace(held, metadata=metadata, spec=replace(held.spec, suspend=suspend))
     raise AssertionError(f"{held.key} cannot be suspended")
 
 

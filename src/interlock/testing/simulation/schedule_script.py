@@ -108,6 +108,52 @@ def write_schedule_script(random: Random, zone: str, epoch: datetime) -> tuple[S
     return tuple(sorted(steps, key=lambda step: step.at))
 
 
+def with_nights(
+    script: tuple[Step, ...], random: Random, zone: str, epoch: datetime
+) -> tuple[Step, ...]:
+    """The script, and often ControlledJobs whose starts and stops fall into a gap of the clocks."""
+    gap = _next_gap(zone, epoch)
+    if gap is None or random.random() < 0.3:
+        return script
+    steps = [
+        Step(random.uniform(0.0, 90.0), ApplyControlled(f"night-{number}", _night(random, *gap)))
+        for number in range(random.choice((1, 2)))
+    ]
+    return tuple(sorted((*script, *steps), key=lambda step: step.at))
+
+
+def _next_gap(zone: str, epoch: datetime) -> tuple[TimezoneSpec, int, int] | None:
+    """The first time on the wall that the next change of a zone's clocks skips, and the end."""
+    found = find_zone(zone)
+    stretch = found.stretch_at(seconds_of(epoch)) + 1
+    if stretch >= len(found.starts) or found.starts[stretch] > seconds_of(epoch) + 3600:
+        return None
+    begin, end = found.reached[stretch], found.starts[stretch] + found.offsets[stretch]
+    return (TimezoneSpec(name=zone), begin, end) if begin < end else None
+
+
+def _night(random: Random, zone: TimezoneSpec, begin: int, end: int) -> ControlledJobSpec:
+    """A ControlledJob with a start, a stop or both at times that clocks skip."""
+    before = begin - random.choice((60, 120))
+    inside = sorted(random.sample(range(begin, end, 60), 2))
+    after = end + random.choice((300, 2400))
+    start, stop = random.choice(((inside[0], after), (before, inside[0]), (before, after), inside))
+    return ControlledJobSpec(
+        job_template=JobTemplate(spec=JobSpec(process=ProcessSpec(command=("work", "100000.0")))),
+        timezone=zone,
+        events=(
+            EventSpec(action=Action.START, cron=_line_at(start)),
+            EventSpec(action=Action.STOP, cron=_line_at(stop)),
+        ),
+        on_gap=random.choice((OnGap.SKIP, OnGap.SKIP, OnGap.RUN_AFTER)),
+    )
+
+
+def _line_at(wall: int) -> str:
+    """A line that is due every day at a time."""
+    return f"0 {wall // 60 % 60} {wall // 3600 % 24} * * * *"
+
+
 class _Taste:
     """What the schedules of one world have in common."""
 

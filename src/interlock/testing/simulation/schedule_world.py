@@ -10,12 +10,14 @@ from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job_config import JobConfig
 from interlock.store.watching import Change
+from interlock.testing.simulation.door import Door, WatchedJournal
 from interlock.testing.simulation.faults import CALM, FaultRates, FaultyStore, Weather, Wire
 from interlock.testing.simulation.judge import Judge
 from interlock.testing.simulation.people import People
+from interlock.testing.simulation.schedule_judging import SchedulePromise
 from interlock.testing.simulation.schedule_people import SchedulePeople
-from interlock.testing.simulation.schedule_promises import SCHEDULE_PROMISES, SchedulePromise
-from interlock.testing.simulation.schedule_script import GROUNDS, write_schedule_script
+from interlock.testing.simulation.schedule_promises import SCHEDULE_PROMISES
+from interlock.testing.simulation.schedule_script import GROUNDS, with_nights, write_schedule_script
 from interlock.testing.simulation.script import PLANES, Act, JumpClock, Outage, Step
 from interlock.testing.simulation.world import LONGEST_JUMP_S, World
 
@@ -41,7 +43,8 @@ class ScheduleWorld(World):
         self._down_until = 0.0
         super().__init__(seed, script, rates)
         if script is None:
-            self.script = write_schedule_script(drawn, zone, self.epoch)
+            written = write_schedule_script(drawn, zone, self.epoch)
+            self.script = with_nights(written, Random(f"{seed}:nights"), zone, self.epoch)
         outages = sum(step.act.seconds for step in self.script if isinstance(step.act, Outage))
         self.truth.patience += outages + 60.0
 
@@ -66,8 +69,14 @@ class ScheduleWorld(World):
         self._user = process
         luck = Random(f"{self.seed}:people")
         wire = Wire(self.loop, process, self.store_process, Weather(CALM), luck, lambda _: None)
-        store = FaultyStore(self.store, wire, self.loop, self.truth)
-        self._schedulers = SchedulePeople(store, self.truth, self._now)
+        self.journal = WatchedJournal(self.judge.deed)
+        door = Door(self.store, self.journal, self._now, self.truth)
+        self._schedulers = SchedulePeople(
+            FaultyStore(door, wire, self.loop, self.truth),
+            self.truth,
+            self._now,
+            past_the_door=FaultyStore(self.store, wire, self.loop, self.truth),
+        )
         return self._schedulers
 
     def _shake(self, act: Act) -> bool:

@@ -78,6 +78,8 @@ class Truth:
         self.stands_since: dict[str, float] = {}
         #: Who made the write that is being judged.
         self.writer = ""
+        #: Who asks for it at the door; empty when nobody does.
+        self.person = ""
         #: The clock of every control plane that ever was, by its name.
         self.clocks: dict[str, SimClock] = {}
         #: How long a view of the line may be out of date in this world.

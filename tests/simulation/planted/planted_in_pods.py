@@ -1,7 +1,4 @@
-"""Bugs planted where attempts become pods: each breaks a promise, and is caught by it.
-
-As with the other planted bugs, worlds are run one after another until one of them notices.
-"""
+"""What is forgotten where attempts become pods: gates, names, proof, force, finalizers."""
 
 from __future__ import annotations
 
@@ -10,26 +7,20 @@ from datetime import datetime
 from itertools import count
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
+from mutation import Seam, Worlds, mutation
 
-import interlock.kube.pods.manifest as manifest
-import interlock.kube.pods.reporting as reporting
-import interlock.kube.pods.silence as silence
-import interlock.kube.pods.sorts as sorts
 from interlock.control.runtime import OrderDeniedError
-from interlock.execution.reconciler import ExecutionReconciler
 from interlock.execution.view import ExecutionView
-from interlock.kube.pods.launching import Launching
 from interlock.kube.pods.records import Wanted
-from interlock.kube.pods.runtime import PodRuntime
+from interlock.kube.pods.reporting import NodeState
 from interlock.kube.pods.stopping import Stopping, let_go
 from interlock.kube.pods.wire import Pod
 from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.tasks import ReportState, TaskOrder, TaskReport
 from interlock.testing.simulation.faults import CALM, FaultRates
-from interlock.testing.simulation.faulty_objects import FaultyObjects, Lateness
+from interlock.testing.simulation.faulty_objects import Lateness
 from interlock.testing.simulation.pod_script import pod_of
 from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
 from interlock.testing.simulation.script import (
@@ -44,13 +35,9 @@ from interlock.testing.simulation.script import (
     RemoveNode,
     Step,
 )
-from interlock.testing.simulation.world import Outcome
-
-Patch = pytest.MonkeyPatch
-Plant = Callable[[Patch], None]
 
 #: So many worlds are tried for one bug.
-MOST_WORLDS = 40
+MOST = 40
 
 
 def a_creation(name: str, seconds: float, *, tasks: int = 1) -> CreateJob:
@@ -134,207 +121,238 @@ SILENT = (every(10.0, _lost_nodes()), CALM, Lateness())
 DENIED = (every(6.0, _denied()), CALM, Lateness())
 
 Trouble = tuple[tuple[Step, ...], FaultRates, Lateness]
+TROUBLES: tuple[Trouble, ...] = (LATE, SLOW, WIDE, CRASHING, SILENT, DENIED)
+
+
+def troubled(world: type[PodWorld], trouble: Trouble) -> Worlds:
+    """Worlds of a sort with one sort of trouble."""
+    script, rates, lateness = trouble
+    return lambda seed: world(seed, script, rates, replace(lateness))
+
+
+MANIFEST = Seam("interlock.kube.pods.manifest", "pod_of")
+REPORT_OF = Seam("interlock.kube.pods.reporting", "report_of")
+
+GATES = "A pod is made with a gate, and let run once its attempt is on record."
+NAMES = "The name of a pod follows from its attempt: what was made once is not made again."
+PROVEN = "An attempt is over when its node says so, or is proven gone."
+
+Manifest = Callable[[TaskOrder], dict[str, Any]]
+ReportOf = Callable[..., TaskReport]
 
 
 # Launching
 
 
-def created_without_a_gate(patch: Patch) -> None:
-    really = manifest.pod_of
-
+@mutation(
+    GATES, MANIFEST, caught_by="ArmedOnRecord", in_worlds=troubled(PodWorld, LATE), most_worlds=MOST
+)
+def created_without_a_gate(really: Manifest) -> Manifest:
     def pod_of_order(order: TaskOrder) -> dict[str, Any]:
         made = really(order)
         return {**made, "spec": {**made["spec"], "schedulingGates": []}}
 
-    patch.setattr(manifest, "pod_of", pod_of_order)
+    return pod_of_order
 
 
-def names_are_never_the_same(patch: Patch) -> None:
-    """A name that is taken is what keeps an attempt from being made a second time."""
-    really, numbers = manifest.pod_of, count()
+@mutation(
+    NAMES,
+    MANIFEST,
+    caught_by="OnePod",
+    in_worlds=troubled(RivalPodWorld, CRASHING),
+    most_worlds=MOST,
+)
+@mutation(
+    NAMES,
+    MANIFEST,
+    caught_by="NothingLeftToRun",
+    in_worlds=troubled(RivalPodWorld, LATE),
+    most_worlds=MOST,
+)
+def names_are_never_the_same(really: Manifest) -> Manifest:
+    numbers = count()
 
     def pod_of_order(order: TaskOrder) -> dict[str, Any]:
         made = really(order)
         named = {**made["metadata"], "name": f"{order.name}-{next(numbers)}"}
         return {**made, "metadata": named}
 
-    patch.setattr(manifest, "pod_of", pod_of_order)
+    return pod_of_order
 
 
-def armed_without_a_look_at_the_record(patch: Patch) -> None:
-    patch.setattr(Wanted, "ask", _everything)
+@mutation(
+    "Before a pod is let run, the record is asked anew whether it is wanted.",
+    Seam("interlock.kube.pods.records", "Wanted.ask"),
+    caught_by="ArmedOnRecord",
+    in_worlds=troubled(RivalPodWorld, SLOW),
+    most_worlds=MOST,
+)
+def armed_without_a_look_at_the_record(_: object) -> Any:
+    async def everything(self: Wanted, things: Any) -> list[Any]:
+        self.tasks.update(thing.task for thing in things)
+        return []
+
+    return everything
 
 
-async def _everything(self: Wanted, things: Any) -> list[Any]:
-    self.tasks.update(thing.task for thing in things)
-    return []
+@mutation(
+    "A pod that was made and not let run is told of, so that somebody goes on with it.",
+    Seam("interlock.kube.pods.reporting", "told_by"),
+    caught_by="Settles",
+    in_worlds=troubled(PodWorld, CRASHING),
+    most_worlds=MOST,
+)
+def what_was_prepared_is_left_alone(really: ReportOf) -> ReportOf:
+    return lambda *args, **more: replace(really(*args, **more), prepared=False)
 
 
-def what_was_prepared_is_left_alone(patch: Patch) -> None:
-    really = reporting.told_by
-
-    def told_by(*args: Any, **more: Any) -> TaskReport:
-        return replace(really(*args, **more), prepared=False)
-
-    patch.setattr(reporting, "_told", told_by)
-
-
-def denied_is_taken_for_refused(patch: Patch) -> None:
-    """A quota that is full for a moment, or a right that is missing, ends the attempt."""
-    really = Launching._try
-
+@mutation(
+    "A quota that is full for a moment, or a right that is missing, ends no attempt.",
+    Seam("interlock.kube.pods.launching", "Launching._try"),
+    caught_by="NotBurnt",
+    in_worlds=troubled(PodWorld, DENIED),
+    most_worlds=MOST,
+)
+def denied_is_taken_for_refused(really: Callable[..., Any]) -> Any:
     async def try_once(self: Any, order: TaskOrder) -> Any:
         try:
             return await really(self, order)
         except OrderDeniedError as error:
             self._refuse(order, str(error))
 
-    patch.setattr(Launching, "_try", try_once)
+    return try_once
+
+
+@mutation(
+    "Of a Job that is told to stop, hardly a pod is still made.",
+    Seam("interlock.execution.reconciler", "ExecutionReconciler._view_of"),
+    caught_by="StopsAreHeard",
+    in_worlds=troubled(PodWorld, WIDE),
+    most_worlds=MOST,
+)
+def launched_all_at_once(really: Callable[..., ExecutionView]) -> Any:
+    return lambda self, *args: replace(really(self, *args), launches_at_once=1_000)
 
 
 # Stopping and ending
 
 
-def _reporting(patch: Patch, change: Callable[[Pod, TaskReport], TaskReport]) -> None:
-    really = reporting.report_of
-
+def _reporting(really: ReportOf, change: Callable[[Pod, TaskReport], TaskReport]) -> ReportOf:
     def report_of(pod: Pod, now: datetime, **more: Any) -> TaskReport:
         return change(pod, really(pod, now, **more))
 
-    patch.setattr(reporting, "report_of", report_of)
+    return report_of
 
 
 def _ended(report: TaskReport) -> TaskReport:
     return replace(report, state=ReportState.ENDED, prepared=False)
 
 
-def deleting_is_taken_for_gone(patch: Patch) -> None:
-    _reporting(patch, lambda pod, report: _ended(report) if pod.is_going else report)
+@mutation(
+    PROVEN, REPORT_OF, caught_by="TrueEnds", in_worlds=troubled(PodWorld, SILENT), most_worlds=MOST
+)
+def deleting_is_taken_for_gone(really: ReportOf) -> ReportOf:
+    return _reporting(really, lambda pod, report: _ended(report) if pod.is_going else report)
 
 
-def declared_failed_is_taken_for_the_end(patch: Patch) -> None:
+@mutation(
+    PROVEN, REPORT_OF, caught_by="TrueEnds", in_worlds=troubled(PodWorld, SILENT), most_worlds=MOST
+)
+def declared_failed_is_taken_for_the_end(really: ReportOf) -> ReportOf:
     """A node is silent, a person deletes its pod by force, and that is believed."""
 
     def change(pod: Pod, report: TaskReport) -> TaskReport:
         forced = pod.is_going and not pod.metadata.deletion_grace_period_seconds
         return _ended(report) if forced or report.state is ReportState.UNKNOWN else report
 
-    _reporting(patch, change)
+    return _reporting(really, change)
 
 
-def a_pod_that_vanished_succeeded(patch: Patch) -> None:
-    really = reporting.gone_report
-
+@mutation(
+    PROVEN,
+    Seam("interlock.kube.pods.reporting", "gone_report"),
+    caught_by="TrueEnds",
+    in_worlds=troubled(PodWorld, SILENT),
+    most_worlds=MOST,
+)
+def a_pod_that_vanished_succeeded(really: ReportOf) -> ReportOf:
     def gone_report(pod: Pod, now: datetime, **more: Any) -> TaskReport:
         told = really(pod, now, **more)
         return replace(told, state=ReportState.ENDED, exit_code=0)
 
-    patch.setattr(reporting, "gone_report", gone_report)
+    return gone_report
 
 
-def deleted_whatever_pod_has_the_name(patch: Patch) -> None:
-    really = FaultyObjects.delete
-
+@mutation(
+    "A pod is deleted by its uid, never by its name alone.",
+    Seam("interlock.testing.simulation.faulty_objects", "FaultyObjects.delete"),
+    caught_by="StopsForCause",
+    in_worlds=troubled(PodWorld, LATE),
+    most_worlds=MOST,
+)
+def deleted_whatever_pod_has_the_name(really: Callable[..., Any]) -> Any:
     async def delete(self: Any, namespace: str, name: str, **more: Any) -> Any:
         return await really(self, namespace, name, **{**more, "uid": ""})
 
-    patch.setattr(FaultyObjects, "delete", delete)
+    return delete
 
 
-def force_needs_no_reason(patch: Patch) -> None:
-    really = Stopping.stop_pod
-
+@mutation(
+    "A pod is removed by force only where its Job asks for that.",
+    Seam("interlock.kube.pods.stopping", "Stopping.stop_pod"),
+    caught_by="ForcedForCause",
+    in_worlds=troubled(PodWorld, SILENT),
+    most_worlds=MOST,
+)
+def force_needs_no_reason(really: Callable[..., Any]) -> Any:
     async def stop_pod(self: Stopping, pod: Pod, grace_s: int | None) -> None:
         await really(self, pod, 0)
 
-    patch.setattr(Stopping, "stop_pod", stop_pod)
+    return stop_pod
 
 
 # Forgetting
 
 
-def let_go_before_the_end_is_recorded(patch: Patch) -> None:
-    really = PodRuntime._look_at_pod
-
+@mutation(
+    "A pod is held until the end of its attempt is recorded.",
+    Seam("interlock.kube.pods.runtime", "PodRuntime._look_at_pod"),
+    caught_by="HeldUntilRecorded",
+    in_worlds=troubled(PodWorld, SILENT),
+    most_worlds=MOST,
+)
+def let_go_before_the_end_is_recorded(really: Callable[..., None]) -> Callable[..., None]:
     def look_at_pod(self: Any, pod: Pod) -> None:
         if pod.is_over and pod.is_held:
             self._errands.run(("go", pod.place), lambda: let_go(self._pods, pod, self._check))
         really(self, pod)
 
-    patch.setattr(PodRuntime, "_look_at_pod", look_at_pod)
+    return look_at_pod
 
 
-def never_let_go(patch: Patch) -> None:
+@mutation(
+    "A pod whose end is recorded is let go.",
+    Seam("interlock.kube.pods.sorts", "let_go"),
+    caught_by="NothingIsLeft",
+    in_worlds=troubled(PodWorld, SILENT),
+    most_worlds=MOST,
+)
+def never_let_go(_: object) -> Any:
     async def keep(*_: Any) -> None:
         return
 
-    patch.setattr(sorts, "let_go", keep)
+    return keep
 
 
-def nodes_that_are_gone_are_waited_for(patch: Patch) -> None:
-    async def state_of(self: Any, name: str) -> reporting.NodeState:
-        return reporting.NodeState.SILENT
-
-    patch.setattr(silence.Silence, "_state_of", state_of)
-
-
-def launched_all_at_once(patch: Patch) -> None:
-    really = ExecutionReconciler._view_of
-
-    def view_of(self: Any, *args: Any) -> ExecutionView:
-        return replace(really(self, *args), launches_at_once=1_000)
-
-    patch.setattr(ExecutionReconciler, "_view_of", view_of)
-
-
-BUGS: list[tuple[Plant, type[PodWorld], Trouble, str]] = [
-    (denied_is_taken_for_refused, PodWorld, DENIED, "NotBurnt"),
-    (launched_all_at_once, PodWorld, WIDE, "StopsAreHeard"),
-    (created_without_a_gate, PodWorld, LATE, "ArmedOnRecord"),
-    (names_are_never_the_same, RivalPodWorld, CRASHING, "OnePod"),
-    (names_are_never_the_same, RivalPodWorld, LATE, "NothingLeftToRun"),
-    (armed_without_a_look_at_the_record, RivalPodWorld, SLOW, "ArmedOnRecord"),
-    (what_was_prepared_is_left_alone, PodWorld, CRASHING, "Settles"),
-    (deleting_is_taken_for_gone, PodWorld, SILENT, "TrueEnds"),
-    (declared_failed_is_taken_for_the_end, PodWorld, SILENT, "TrueEnds"),
-    (a_pod_that_vanished_succeeded, PodWorld, SILENT, "TrueEnds"),
-    (deleted_whatever_pod_has_the_name, PodWorld, LATE, "StopsForCause"),
-    (force_needs_no_reason, PodWorld, SILENT, "ForcedForCause"),
-    (let_go_before_the_end_is_recorded, PodWorld, SILENT, "HeldUntilRecorded"),
-    (never_let_go, PodWorld, SILENT, "NothingIsLeft"),
-    (nodes_that_are_gone_are_waited_for, PodWorld, SILENT, "NothingIsLeft"),
-]
-
-
-@pytest.mark.parametrize(
-    ("plant", "world", "trouble", "promise"),
-    BUGS,
-    ids=[f"{bug[0].__name__}-{bug[3]}" for bug in BUGS],
+@mutation(
+    "A node that is removed does not come back: nobody waits for it.",
+    Seam("interlock.kube.pods.silence", "Silence._state_of"),
+    caught_by="NothingIsLeft",
+    in_worlds=troubled(PodWorld, SILENT),
+    most_worlds=MOST,
 )
-def test_a_planted_bug_is_caught(
-    plant: Plant, world: type[PodWorld], trouble: Trouble, promise: str, monkeypatch: Patch
-) -> None:
-    plant(monkeypatch)
-    broken: dict[str, int] = {}
-    for seed in range(MOST_WORLDS):
-        outcome = _run(world, seed, trouble)
-        if outcome.broken is not None:
-            broken.setdefault(outcome.broken.promise, seed)
-        if promise in broken:
-            return
+def nodes_that_are_gone_are_waited_for(_: object) -> Any:
+    async def state_of(self: Any, name: str) -> NodeState:
+        return NodeState.SILENT
 
-    pytest.fail(f"{promise} was not broken; broken were {broken}")
-
-
-@pytest.mark.parametrize("trouble", [LATE, SLOW, WIDE, CRASHING, SILENT, DENIED], ids=range(6))
-@pytest.mark.parametrize("world", [PodWorld, RivalPodWorld])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_same_worlds_without_a_bug_are_well(
-    world: type[PodWorld], trouble: Trouble, seed: int
-) -> None:
-    assert str(_run(world, seed, trouble).broken) == "None"
-
-
-def _run(world: type[PodWorld], seed: int, trouble: Trouble) -> Outcome:
-    script, rates, lateness = trouble
-    return world(seed, script, rates, replace(lateness)).run()
+    return state_of

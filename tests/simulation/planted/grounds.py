@@ -1,0 +1,96 @@
+"""The worlds that mutations are planted in: every other of them a busy one."""
+
+from __future__ import annotations
+
+from mutation import Worlds
+
+from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
+from interlock.resources.process import ProcessSpec
+from interlock.testing.simulation.faults import CALM
+from interlock.testing.simulation.restore_world import RestoreWorld
+from interlock.testing.simulation.script import (
+    Act,
+    BackUpStore,
+    CreateJob,
+    DeleteJob,
+    KillJob,
+    LoseKeeper,
+    PutBackStore,
+    ReleaseJob,
+    RequeueOne,
+    Step,
+    forgery,
+)
+from interlock.testing.simulation.world import World
+
+
+def _busy(number: int) -> CreateJob:
+    """A Job among many that want one lock, run long, ignore SIGTERM, fail and are tried again."""
+    spec = JobSpec(
+        process=ProcessSpec(command=("work", "40", "exits=1", "deaf", "slow=8")),
+        locks=(LockRequest(key="db", limit=1 + number % 2),),
+        parallelism=Parallelism(count=6),
+        retries=Retries(limit=4),
+    )
+    # Names run against the order of creation, so that the one is not taken for the other.
+    return CreateJob(name=f"job-{9 - number}", spec=spec)
+
+
+_ACTS: tuple[Act, ...] = (
+    *map(_busy, range(5)),
+    ReleaseJob("job-9"),
+    LoseKeeper(),
+    DeleteJob("job-9"),
+    LoseKeeper(),
+    DeleteJob("job-8"),
+    LoseKeeper(),
+    KillJob("job-7"),
+    *map(_busy, range(5, 8)),
+    LoseKeeper(),
+    forgery("db"),
+)
+#: A busy day, for bugs that need a crowd: nothing fails but what is in the script.
+BUSY = tuple(Step(20.0 * at, act) for at, act in enumerate(_ACTS, 1))
+
+
+#: The same with Jobs that are put back at every turn.
+PUT_BACK = tuple(
+    sorted(
+        (*BUSY, *(Step(7.0 + 11.0 * at, RequeueOne(at * 0.37 % 1.0)) for at in range(60))),
+        key=lambda step: step.at,
+    )
+)
+
+
+def _long(name: str) -> CreateJob:
+    """A Job that goes on while everybody who knows of it is restored, and goes slowly."""
+    process = ProcessSpec(command=("work", "900", "deaf", "slow=8"))
+    return CreateJob(name=name, spec=JobSpec(process=process, locks=(LockRequest(key="net"),)))
+
+
+#: The same without lost keepers, put back twice to where nearly all of them waited in line; what
+#: runs then is known to nobody, and somebody else wants its lock.
+RESTORES = tuple(
+    sorted(
+        (
+            *(step for step in BUSY if step.act != LoseKeeper()),
+            Step(45.0, BackUpStore()),
+            Step(50.0, _long("unknown")),
+            Step(190.0, PutBackStore()),
+            Step(195.0, _long("known")),
+            Step(330.0, PutBackStore()),
+        ),
+        key=lambda step: step.at,
+    )
+)
+
+
+def busy(world: type[World]) -> Worlds:
+    """Worlds of a sort, every other of them the busy one, with other luck each time."""
+    script = RESTORES if world is RestoreWorld else BUSY
+    return lambda seed: world(seed, script, CALM) if seed % 2 else world(seed)
+
+
+def put_back(world: type[World]) -> Worlds:
+    """The same with people who put Jobs back."""
+    return lambda seed: world(seed, PUT_BACK, CALM) if seed % 2 else world(seed)
