@@ -7,12 +7,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from interlock.reporting.walls import told_at, told_in
 from interlock.reporting.why import Waiting
 from interlock.reporting.words import since
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.metadata import Condition, ConditionStatus, Trouble
 from interlock.resources.schedule import SUSPEND_REASON_ANNOTATION, SUSPENDED_BY_ANNOTATION
+from interlock.resources.timing.local_time import told_at, told_in
 from interlock.resources.timing.zones import Zone
 
 #: A label and a text, to be shown in this order.

@@ -15,12 +15,12 @@ from interlock.modes.cli.moments import parse_moment, server_now
 from interlock.modes.cli.outcomes import has_ended
 from interlock.modes.cli.schedules import read_calendars, read_one
 from interlock.modes.cli.session import Session
-from interlock.reporting.walls import told_at
 from interlock.resources.controlled_job import ControlledJob, Override, WindowOutcome
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import CONTROLLED_LABEL, RUN_ID_ANNOTATION
 from interlock.resources.timing.calendars import Calendar
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.local_time import told_at
 from interlock.resources.timing.zones import Zone
 from interlock.schedules.calendars import read_calendar
 from interlock.schedules.controlled.plan import Timetable, timetable_of

@@ -12,8 +12,8 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
-from interlock.reporting.walls import day_at, start_of_day, told_at, told_time
 from interlock.resources.timing.due import moment_of, seconds_of
+from interlock.resources.timing.local_time import day_at, start_of_day, told_at, told_time
 from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR
 from interlock.resources.timing.zones import Zone
 

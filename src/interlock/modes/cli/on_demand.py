@@ -17,7 +17,6 @@ from interlock.modes.cli.person import person
 from interlock.modes.cli.planning import LONGEST_S
 from interlock.modes.cli.schedules import read_one
 from interlock.modes.cli.session import Session
-from interlock.reporting.walls import told_at
 from interlock.resources.codec import to_builtins
 from interlock.resources.errors import Problem
 from interlock.resources.job import CREATOR_ANNOTATION, WhenTaken
@@ -25,6 +24,7 @@ from interlock.resources.job_config import JobConfig
 from interlock.resources.option_values import value_of_text
 from interlock.resources.options import OptionSpec, OptionType
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.local_time import told_at
 from interlock.resources.timing.zones import Zone, find_zone
 from interlock.schedules.configs.making import job_on_demand
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from interlock.modes.cli.controlled import Controlled, Window, windows_of
-from interlock.reporting.walls import day_at, told_day, told_time
 from interlock.resources.controlled_job import Override
+from interlock.resources.timing.local_time import day_at, told_day, told_time
 
 #: No exception is made for longer than ten years.
 LONGEST_S = 10 * 366 * 86400

@@ -30,8 +30,8 @@ from interlock.modes.cli.overriding import (
 )
 from interlock.modes.cli.planning import LONGEST_S, coming, day_of
 from interlock.modes.cli.session import Session
-from interlock.reporting.walls import day_at, told_time, wall_time
 from interlock.resources.controlled_job import Override, OverrideAction
+from interlock.resources.timing.local_time import day_at, told_time, wall_time
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -34,8 +34,8 @@ from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.timemachine.defining import SCHEDULED, from_files, from_server
-from interlock.reporting.walls import day_at, start_of_day, told_in, told_time
 from interlock.resources.codec import to_builtins
+from interlock.resources.timing.local_time import day_at, start_of_day, told_in, told_time
 from interlock.resources.timing.zones import Zone, find_zone
 
 #: So many are told when neither an end nor a number was asked for.

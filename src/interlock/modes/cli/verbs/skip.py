@@ -34,8 +34,8 @@ from interlock.modes.cli.overriding import (
 )
 from interlock.modes.cli.planning import coming, day_of, day_told, windows_from
 from interlock.modes.cli.session import Session
-from interlock.reporting.walls import day_at, start_of_day, told_time
 from interlock.resources.controlled_job import Override, OverrideAction
+from interlock.resources.timing.local_time import day_at, start_of_day, told_time
 
 NEXT = "next"
 #: So many starts can be left out by one exception.

@@ -23,7 +23,7 @@ from interlock.modes.cli.flags import add_namespace, add_output, number_from
 from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
-from interlock.reporting.walls import day_at
+from interlock.resources.timing.local_time import day_at
 from interlock.resources.timing.zones import Zone, find_zone
 
 #: A chart of more days is no picture any more.
