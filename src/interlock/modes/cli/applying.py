@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.modes.cli.documents import Given, read_all, refusals_of, refuse
-from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
-from interlock.modes.cli.kinds import Kind, kind_of
-from interlock.modes.cli.merging import (
+from interlock.commands.merging import (
     last_applied,
     three_way_patch,
     with_last_applied,
     without_last_applied,
 )
+from interlock.modes.cli.documents import Given, read_all, refusals_of, refuse
+from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
+from interlock.modes.cli.kinds import Kind, kind_of
 from interlock.modes.cli.session import Session
 from interlock.resources.errors import Problem
 from interlock.resources.job import JOB_FINALIZER

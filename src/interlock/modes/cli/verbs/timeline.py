@@ -16,9 +16,9 @@ import argparse
 import shutil
 from datetime import date, datetime, timedelta
 
+from interlock.commands.dates import DayWords
 from interlock.forecast.rehearsal.times import read_moment
-from interlock.modes.cli.day_words import DayWords
-from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
+from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError, refusals
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
 from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.moments import server_now
@@ -123,5 +123,6 @@ def _day(text: str, zone: Zone, now: datetime) -> date:
     try:
         moment = read_moment(text, zone, now)
     except ValueError:
-        moment = DayWords(zone, now).moment(text)
+        with refusals():
+            moment = DayWords(zone, now).moment(text)
     return day_at(moment, zone)
