@@ -73,12 +73,18 @@ def carry_out(
         with refusals():
             change = command.order(subject.taken, how, by)
         try:
-            return _written(session, change, subject, dry_run=dry_run)
+            first = _decide(session, change, subject, dry_run=dry_run)
         except AnswerError as error:
             if error.status == 422:
                 _check_needless(session, command, kind, name, how, error)
             elif error.status != 409 or tried == _TRIES - 1:
                 raise
+            continue
+        # From here on the order is given, and is not given a second time.
+        rest = [_follow_up(session, write, subject) for write in change.writes[1:]]
+        stored = change.writes[0].after if change.writes else change.shown
+        assert stored is not None, "a change is about something"
+        return Carried(change, change.lines(stored), [first, *rest])
     raise AssertionError("the last try returns or raises")
 
 
@@ -137,19 +143,12 @@ def _noun(kind: Kind, name: str, data: bytes, *, lenient: bool) -> Resource:
         return made
 
 
-def _written(session: Session, change: Change, subject: Subject, *, dry_run: bool) -> Carried:
-    """Write what a change asks for; only the first write is held to what was read."""
-    items = [
-        _write(session, write, subject, dry_run=dry_run)
-        if number == 0
-        else _follow_up(session, write, subject)
-        for number, write in enumerate(change.writes)
-    ]
-    if not items and change.shown is not None:
-        items = [subject.items[change.shown.metadata.uid]]
-    stored = change.writes[0].after if change.writes else change.shown
-    assert stored is not None, "a change is about something"
-    return Carried(change, change.lines(stored), items)
+def _decide(session: Session, change: Change, subject: Subject, *, dry_run: bool) -> Item:
+    """Make the first write, which the rest follows from."""
+    if change.writes:
+        return _write(session, change.writes[0], subject, dry_run=dry_run)
+    assert change.shown is not None, "a change is about something"
+    return subject.items[change.shown.metadata.uid]
 
 
 def _write(session: Session, write: Write, subject: Subject, *, dry_run: bool = False) -> Item:
