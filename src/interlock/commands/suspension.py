@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 from msgspec.structs import replace
 
 from interlock.commands.change import By, Change, changed, noted, unchanged
@@ -15,7 +13,8 @@ from interlock.resources.rules import Line
 from interlock.resources.schedule import SUSPEND_REASON_ANNOTATION
 from interlock.resources.transitions import has_ended
 
-H = TypeVar("H", Job, JobConfig, ControlledJob)
+#: What can be held back.
+Held = Job | JobConfig | ControlledJob
 
 
 class Suspending(Noun):
@@ -29,19 +28,19 @@ class Resuming(Noun):
     """How to let something go."""
 
 
-def suspend(held: H, how: Suspending, by: By) -> Change:  # noqa: ARG001
+def suspend(held: Held, how: Suspending, by: By) -> Change:  # noqa: ARG001
     """Hold back: a Job starts no task any more, a JobConfig makes no Job, of a ControlledJob
     nothing runs.
     """
     return _set(held, True, "suspended", how.reason)
 
 
-def resume(held: H, how: Resuming, by: By) -> Change:  # noqa: ARG001
+def resume(held: Held, how: Resuming, by: By) -> Change:  # noqa: ARG001
     """Let go what was suspended."""
     return _set(held, False, "resumed")
 
 
-def _set(held: H, suspend: bool, word: str, reason: str = "") -> Change:
+def _set(held: Held, suspend: bool, word: str, reason: str = "") -> Change:
     if isinstance(held, Job):
         if has_ended(held):
             return unchanged(held, f"already {held.status.phase.value.lower()}")
