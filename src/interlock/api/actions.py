@@ -221,14 +221,23 @@ async def _options(command: Command, request: Request) -> Noun:
     data = await request.body()
     if data.strip() and request.media() is not Media.JSON:
         raise RefusedError(415, f"expected {Media.JSON}, got {request.media()}")
-    title = f"{command.kind.singular}/{command.name}"
-    return await read_beside(len(data), lambda: read_noun(data, command.options, title))
+    try:
+        return await read_beside(len(data), lambda: read_noun(data, command.options, command.name))
+    except InvalidError as error:
+        told = "; ".join(map(str, error.problems))
+        refused = OrderRefusedError(f"the body cannot be used: {told}", problems=error.problems)
+        raise _refusal(refused, command, request.match.parts["name"]) from error
 
 
 def _refusal(error: OrderRefusedError, command: Command, name: str) -> RefusedError:
     """A refusal of a command in the words that Kubernetes' clients know."""
     causes = [
-        Cause("FieldValueInvalid", problem.message, problem.path) for problem in error.problems
+        Cause(
+            "FieldValueRequired" if problem.found is None else "FieldValueInvalid",
+            problem.message,
+            problem.path,
+        )
+        for problem in error.problems
     ]
     if error.option:
         causes.append(Cause("FieldValueInvalid", error.message, error.option))
