@@ -7,18 +7,20 @@ compare-and-set, the checks of the door, and a line in the history.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from interlock.api.answers import Answer, Cause, Details, RefusedError, bad_request, json_answer
-from interlock.api.bodies import LARGE, read_beside
+from interlock.api.bodies import LARGE, read_beside, read_json, read_yaml
 from interlock.api.parameters import Parameter
 from interlock.api.requests import Media, Request, Send
 from interlock.api.routing import OnEach, OnResource, Right, Route, Said, Serve, on_jobs
 from interlock.api.writes import TRIES, Writes
+from interlock.commands.applying import apply
 from interlock.commands.change import By, Change, Write, rebased
 from interlock.commands.controlled import ControlledView
 from interlock.commands.errors import OrderRefusedError, Refusal
@@ -32,7 +34,7 @@ from interlock.resources.errors import (
     NotFoundError,
 )
 from interlock.resources.job import Job
-from interlock.resources.kinds import CALENDARS, JOBS
+from interlock.resources.kinds import CALENDARS, JOBS, KINDS, Kind
 from interlock.resources.metadata import Key, Noun, Resource
 from interlock.resources.schedule import CONTROLLED_LABEL
 from interlock.resources.validation import read_noun
@@ -68,7 +70,56 @@ class Actions:
         self._now = now
 
     def routes(self) -> tuple[Route, ...]:
-        """One for each command."""
+        """One for each command, and one for each kind that can be applied."""
+        return (*self._orders(), *self._applies())
+
+    def _applies(self) -> Iterator[Route]:
+        there, named = Said("namespace"), Said("name")
+        for kind in KINDS.values():
+            if not kind.is_written_by_people or not kind.namespaced:
+                continue
+            rights = (
+                OnResource(verb="create", resource=kind.plural, namespace=there),
+                OnResource(verb="patch", resource=kind.plural, namespace=there, name=named),
+            )
+            yield Route(
+                method="POST",
+                path=f"/{kind.plural}/{{namespace}}/{{name}}/apply",
+                right=OnEach(rights),
+                serve=self._applying(kind),
+                gives="make it what the body says, and leave alone what others wrote",
+                takes=f"a {kind.name}, as a file would define it",
+                query=(DRY_RUN,),
+                shows=ActionAnswer,
+                refusals=(404, 409, 413, 415, 422),
+            )
+
+    def _applying(self, kind: Kind) -> Serve:
+        async def serve(request: Request, send: Send) -> Answer:  # noqa: ARG001
+            dry_run = _is_dry(request.query)
+            document = await _document(kind, request)
+            parts = request.match.parts
+            key = Key(kind.name, parts["namespace"], parts["name"])
+            for left in reversed(range(TRIES)):
+                stored = await self._found(key)
+                change = await read_beside(LARGE, partial(apply, document, kind.name, stored))
+                try:
+                    first = await self._decide(change, request.person, dry_run=dry_run)
+                except (ConflictError, AlreadyExistsError, NotFoundError):
+                    if not left:
+                        raise
+                else:
+                    return _answer(change, first, [])
+            raise AssertionError("the last try returns or raises")
+
+        return serve
+
+    async def _found(self, key: Key) -> Resource | None:
+        with suppress(NotFoundError):
+            return await self._store.get(key)
+        return None
+
+    def _orders(self) -> tuple[Route, ...]:
         return tuple(
             Route(
                 method="POST",
@@ -170,9 +221,7 @@ class Actions:
             try:
                 return await self._write(write, person, dry_run=dry_run)
             except (ConflictError, InvalidError, NotFoundError):
-                found: Resource | None = None
-                with suppress(NotFoundError):
-                    found = await self._store.get(write.after.key)
+                found = await self._found(write.after.key)
                 again = rebased(write, found)
                 if again is None:
                     return found or write.after
@@ -227,6 +276,28 @@ async def _options(command: Command, request: Request) -> Noun:
         told = "; ".join(map(str, error.problems))
         refused = OrderRefusedError(f"the body cannot be used: {told}", problems=error.problems)
         raise _refusal(refused, command, request.match.parts["name"]) from error
+
+
+async def _document(kind: Kind, request: Request) -> dict[str, Any]:
+    """The document to be applied, which must be about what the path names."""
+    data = await request.body()
+    media = request.media()
+    if media not in (Media.JSON, Media.YAML):
+        raise RefusedError(415, f"expected {Media.JSON} or {Media.YAML}, got {media}")
+    read = read_json if media is Media.JSON else read_yaml
+    given = await read_beside(len(data), lambda: read(data))
+    if not isinstance(given, Mapping):
+        raise bad_request(f"the body is no object: expected a {kind.name}")
+    metadata = given.get("metadata")
+    if not isinstance(metadata, Mapping):
+        metadata = {}
+    for field in ("namespace", "name"):
+        wanted = request.match.parts[field]
+        if metadata.get(field, wanted) != wanted:
+            raise bad_request(f"metadata.{field}: expected {wanted}, as the path says")
+        metadata = {**metadata, field: wanted}
+    known = {"apiVersion": kind.api_version, "kind": kind.name}
+    return {**known, **given, "metadata": metadata}
 
 
 def _refusal(error: OrderRefusedError, command: Command, name: str) -> RefusedError:

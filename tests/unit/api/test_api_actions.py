@@ -352,7 +352,74 @@ def test_the_document_tells_every_action(desk: Desk) -> None:
         told = document["paths"][route.path]["post"]
         assert {"200", "400", "401", "403", "404", "409", "415", "422"} <= set(told["responses"])
         schema = told["requestBody"]["content"]["application/json"]["schema"]
+        if route.path.endswith("/apply"):
+            continue
         assert schema["additionalProperties"] is False
         assert told["requestBody"]["required"] is (route.path.endswith("/release"))
     shown = document["components"]["schemas"]["ActionAnswer"]
     assert set(shown["required"]) == {"message", "object"}
+
+
+# Apply
+
+APPLY = "/jobconfigs/default/report/apply"
+
+
+def test_what_is_applied_is_created_configured_and_then_left_alone(desk: Desk) -> None:
+    new = "/jobconfigs/default/fresh/apply"
+    body = {"spec": {"template": WORK, "suspend": True, "schedules": [{"cron": "0 3 * * *"}]}}
+    first = desk.order(new, body)
+    assert (first.status, first.json["message"]) == (200, "jobconfig/fresh created")
+    assert first.json["object"]["metadata"]["annotations"]["interlock.dev/creator"] == "ann"
+    assert desk.order(new, body).json["message"] == "jobconfig/fresh unchanged"
+
+    # What others wrote stays, what the file says no more goes.
+    desk.order("/jobconfigs/default/fresh/disable")
+    changed = desk.order(new, {"spec": {"template": WORK, "schedules": body["spec"]["schedules"]}})
+
+    assert changed.json["message"] == "jobconfig/fresh configured"
+    assert "suspend" not in desk.stored(f"{CONFIGS}/fresh")["spec"]
+    assert desk.history("JobConfig", "fresh")[-1] == "resumed by ann"
+
+
+def test_apply_leaves_alone_what_it_never_wrote(desk: Desk) -> None:
+    spec = {name: part for name, part in CONFIG["spec"].items() if name != "schedules"}
+    desk.order("/jobconfigs/default/report/suspend", {"reason": "why"})
+
+    assert desk.order(APPLY, {"spec": spec}).status == 200
+
+    stored = desk.stored(f"{CONFIGS}/report")
+    assert stored["spec"]["suspend"] is True
+    assert stored["spec"]["schedules"] == CONFIG["spec"]["schedules"]
+
+
+def test_apply_takes_no_status(desk: Desk) -> None:
+    before = desk.stored(f"{JOBS}/hello")
+    reply = desk.order("/jobs/default/hello/apply", {**JOB, "status": {"phase": "Succeeded"}})
+
+    assert reply.status == 200
+    assert desk.stored(f"{JOBS}/hello").get("status") == before.get("status")
+
+
+def test_apply_is_worked_out_anew_when_somebody_is_faster(desk: Desk) -> None:
+    desk.store.losses = 3
+    assert desk.order(APPLY, {**CONFIG, "spec": {**CONFIG["spec"], "suspend": True}}).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "media", "code"),
+    [
+        pytest.param(b"{", "application/json", 400, id="no JSON"),
+        pytest.param(b"[]", "application/json", 400, id="no object"),
+        pytest.param(b"metadata: {name: other}", "application/yaml", 400, id="another name"),
+        pytest.param(b"metadata: {namespace: x}", "application/yaml", 400, id="elsewhere"),
+        pytest.param(b"kind: Job", "application/yaml", 422, id="another kind"),
+        pytest.param(b"spec: {tempalte: {}}", "application/yaml", 422, id="a field"),
+        pytest.param(b"{}", "application/merge-patch+json", 415, id="a patch"),
+    ],
+)
+def test_what_cannot_be_applied(desk: Desk, body: bytes, media: str, code: int) -> None:
+    before = desk.stored(f"{CONFIGS}/report")
+
+    assert desk.order(APPLY, body, media).status == code
+    assert desk.stored(f"{CONFIGS}/report") == before
