@@ -232,6 +232,35 @@ def test_everybody_may_ask_for_what_the_cluster_lets_them_see(controller: Contro
     assert status_of(f"{JOBS.format(namespace)}/hello", "DELETE") == 403
 
 
+def test_an_order_is_carried_out_for_whoever_may_do_it_by_themselves(
+    controller: Controller,
+) -> None:
+    access, namespace = controller.access, controller.namespace
+    reader = a_token(access, namespace, "reader", READ)
+    writer = a_token(access, namespace, "writer", WRITE)
+    job = a_job("long", pod={"spec": a_pod("unused")["spec"]})
+    del job["spec"]["noop"]
+    access.create(JOBS.format(namespace), job)
+    runs_to(access, namespace, "long", "Running")
+    stop, retry = f"/jobs/{namespace}/long/stop", f"/jobs/{namespace}/long/retry"
+
+    assert controller.ask("POST", stop, token="made-up").status == 401
+    assert controller.ask("POST", stop, token=reader).status == 403
+    # It may create Jobs, and not read the one that it would repeat.
+    assert controller.ask("POST", retry, token=writer).status == 403
+    assert "killAt" not in access.read(f"{JOBS.format(namespace)}/long")["spec"]
+
+    told = controller.ask("POST", stop, {"reason": "month end"}, token=writer)
+
+    assert (told.status, told.body["message"]) == (200, "job/long stopping")
+    notes = runs_to(access, namespace, "long", "Killed")["metadata"]["annotations"]
+    assert notes["interlock.dev/stopped-because"] == "stopped: month end"
+    assert notes["interlock.dev/stopped-by"] == f"system:serviceaccount:{namespace}:writer"
+    again = controller.ask("POST", retry, token=access.tokens[User.ADMIN])
+    assert again.status == 200
+    assert again.body["object"]["metadata"]["name"].startswith("long-retry-")
+
+
 def test_who_is_not_known_is_told_nothing(controller: Controller) -> None:
     for token in ("", "made-up"):
         for path in (JOBS.format(controller.namespace), "/jobs", "/metrics", "/"):

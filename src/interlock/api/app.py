@@ -10,6 +10,7 @@ from email.utils import format_datetime
 
 from prometheus_client import CollectorRegistry
 
+from interlock.api.actions import Actions
 from interlock.api.answers import Answer, RefusedError, refusal, refusal_of
 from interlock.api.checking import Checks
 from interlock.api.documents import Documents
@@ -60,10 +61,13 @@ class ApiApp:
         self._watches = Watches(store, views, most=most_watches)
         registry = metrics if metrics is not None else CollectorRegistry()
         self._measures = Measures(registry, self._watches)
-        documents = Documents(registry, ready, routes)
+        actions = Actions(store, self._writes, now).routes()
+        documents = Documents(registry, ready, (*routes, *actions))
         self._lasting = Lasting()
         #: Everything that is served.
-        self.router = Router((*resource_routes(self._answering), *documents.routes(), *routes))
+        self.router = Router(
+            (*resource_routes(self._answering), *documents.routes(), *routes, *actions)
+        )
 
     def expel(self, unwanted: Callable[[Request], bool]) -> None:
         """End the watches and streams of those who are not wanted any more."""

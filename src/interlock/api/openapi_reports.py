@@ -16,6 +16,7 @@ from interlock import __version__
 from interlock.api.operations import STATUS, told
 from interlock.api.requests import SOCKET, Media
 from interlock.api.routing import ForAll, Route
+from interlock.resources.schema import noun_schema
 
 #: How any route may refuse: names and pages are judged first, and clients may be slow or verbose.
 _EVERYWHERE = (400, 403, 408, 431, 500)
@@ -65,9 +66,13 @@ def _operation(route: Route, schema: dict[str, Any], also: str) -> dict[str, Any
 
 
 def _body(route: Route) -> dict[str, Any]:
-    schema = {"schema": {"type": "object", "description": route.takes}}
-    content = {media.value: schema for media in (Media.JSON, Media.YAML)}
-    return {"description": route.takes, "required": True, "content": content}
+    if route.body is not None:
+        schema = noun_schema(route.body)
+        content = {Media.JSON.value: {"schema": schema}}
+        return {"description": route.takes, "required": "required" in schema, "content": content}
+    plain = {"schema": {"type": "object", "description": route.takes}}
+    whole = {media.value: plain for media in (Media.JSON, Media.YAML)}
+    return {"description": route.takes, "required": True, "content": whole}
 
 
 def _codes(route: Route) -> list[int]:

@@ -17,7 +17,7 @@ from interlock.api.answers import Answer, RefusedError
 from interlock.api.parameters import Parameter
 from interlock.api.requests import FLAGS, SOCKET, Request, Send
 from interlock.resources.kinds import JOBS, KINDS, Kind
-from interlock.resources.metadata import GROUP, Key
+from interlock.resources.metadata import GROUP, Key, Noun
 
 #: Longer paths name nothing that there is.
 MAX_PATH = 2048
@@ -177,6 +177,8 @@ class Route(Struct, frozen=True, kw_only=True):
     query: tuple[Parameter, ...] = ()
     #: What its body is, in words; empty when it takes none.
     takes: str = ""
+    #: The type of its body, when that is one of ours and no resource.
+    body: type[Noun] | None = None
     #: What it answers with when that is JSON: a type of ours.
     shows: Any = None
     media: str = "application/json"

@@ -27,12 +27,12 @@ from interlock.api.routing import Target
 from interlock.api.views import Views
 from interlock.control.decision_log import log_decision, logger
 from interlock.control.lease import SYSTEM_NAMESPACE
-from interlock.resources.checks import check_due, check_new, check_update
+from interlock.resources.checks import check_due, check_new, check_update, problems_of
 from interlock.resources.codec import encode, to_builtins
 from interlock.resources.deeds import deed_of, deletion_of
 from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
 from interlock.resources.job import JOB_FINALIZER, Job
-from interlock.resources.kinds import NAMESPACES
+from interlock.resources.kinds import KINDS, NAMESPACES
 from interlock.resources.marks import completed, with_kept_marks
 from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.modes import Mode, problems_in_mode
@@ -154,6 +154,37 @@ class Writes:
     ) -> Resource:
         _check_change(target, old, new, self._now(), self._mode)
         return await self._store.update(new, dry_run=dry_run)
+
+    async def store_new(self, new: Resource, person: str, *, dry_run: bool) -> Resource:
+        """Store what a command made, as if whoever ordered it had sent it.
+
+        Raises:
+            InvalidError: It may not be.
+        """
+        problems = (*problems_of(new), *_flaws_of_new(self._mode)(new))
+        if problems:
+            raise InvalidError(new.kind, new.metadata.name, problems)
+        return await self._store.create(completed(None, prepared(new), person), dry_run=dry_run)
+
+    async def store_change(
+        self, old: Resource, new: Resource, person: str, *, dry_run: bool
+    ) -> Resource:
+        """Store what a command changed, as if whoever ordered it had sent it.
+
+        Raises:
+            ConflictError: The resource changed since it was read.
+            InvalidError: It may not be.
+        """
+        had = {(one.path, one.message) for one in problems_of(old)}
+        found = [one for one in problems_of(new) if (one.path, one.message) not in had]
+        if found:
+            raise InvalidError(new.kind, new.metadata.name, found)
+        kind = KINDS[new.kind]
+        target = Target(kind, new.metadata.namespace, new.metadata.name)
+        made = await self._write(target, old, completed(old, new, person), dry_run=dry_run)
+        if not dry_run:
+            self._note(made, deed_of(old, made, person, self._now()))
+        return made
 
     async def delete(self, target: Target, request: Request) -> Answer:
         """Delete a resource, or mark it as going."""

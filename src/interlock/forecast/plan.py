@@ -29,12 +29,12 @@ from interlock.forecast.upcoming import (
     coming_of,
 )
 from interlock.reporting.parameters import PLAN_DAYS
-from interlock.reporting.walls import day_at, short_name, start_of_day, told_time
 from interlock.resources.controlled_job import ControlledJob, Override, OverrideAction
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
 from interlock.resources.suggestions import child
+from interlock.resources.timing.local_time import day_at, short_name, start_of_day, told_time
 from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import calendars_named_by

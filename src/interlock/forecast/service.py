@@ -55,13 +55,13 @@ from interlock.reporting.parameters import (
     moment_in,
     number_in,
 )
-from interlock.reporting.walls import day_at
 from interlock.resources.codec import to_builtins
 from interlock.resources.errors import BadRequestError, NotFoundError
 from interlock.resources.job import Job
 from interlock.resources.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, LOCKS, Kind
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
+from interlock.resources.timing.local_time import day_at
 from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR
 from interlock.resources.timing.zones import Zone
 from interlock.schedules.calendars import calendars_named_by

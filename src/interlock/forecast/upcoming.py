@@ -16,7 +16,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from interlock.reporting.walls import day_at, told_time
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.errors import BadRequestError
@@ -24,6 +23,7 @@ from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.local_time import day_at, told_time
 from interlock.resources.timing.plans import Action, Turn
 from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import has_ended, is_admitted

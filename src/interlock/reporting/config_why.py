@@ -16,11 +16,11 @@ from interlock.reporting.schedule_why import (
     suspended,
     trouble_told,
 )
-from interlock.reporting.walls import told_at
 from interlock.reporting.why import Waiting
 from interlock.resources.job import Job, JobPhase, WhenTaken
 from interlock.resources.job_config import JobConfig, Skip, SkipReason
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.local_time import told_at
 from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.words import plural
 from interlock.schedules.configs.due_times import DueTime, Timing, next_due, next_run

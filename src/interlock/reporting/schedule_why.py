@@ -7,11 +7,11 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from interlock.reporting.walls import told_at, told_in
 from interlock.reporting.why import Waiting
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.metadata import Condition, ConditionStatus, Trouble
 from interlock.resources.schedule import SUSPEND_REASON_ANNOTATION, SUSPENDED_BY_ANNOTATION
+from interlock.resources.timing.local_time import told_at, told_in
 from interlock.resources.timing.zones import Zone
 from interlock.resources.words import since
 

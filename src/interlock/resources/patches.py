@@ -238,3 +238,16 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
     return bool(one == other)
+
+
+def patch_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes one of the other. Lists are replaced whole."""
+    patch: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        held = before.get(name)
+        if isinstance(value, Mapping) and isinstance(held, Mapping):
+            if inner := patch_between(held, value):
+                patch[name] = inner
+        elif name not in before or held != value:
+            patch[name] = value
+    return patch

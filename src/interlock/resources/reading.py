@@ -47,9 +47,12 @@ class DoubledObject(dict[str, Any]):
 
 
 class Reader:
-    """Turns plain data of one kind into data that the decoder takes, noting what is wrong."""
+    """Turns plain data into data that the decoder takes, noting what is wrong.
 
-    def __init__(self, kind: str) -> None:
+    It is of one kind or, without one, of a noun.
+    """
+
+    def __init__(self, kind: str = "") -> None:
         self._kind = kind
         #: What makes the data unreadable.
         self.problems = Findings()
@@ -67,6 +70,10 @@ class Reader:
         if isinstance(data, DoubledObject):
             known = _like(data, known)
         return self._struct(known, shape_of(self._kind).cls, "")
+
+    def read_noun(self, data: object, cls: type[Struct]) -> Any:
+        """The data of a noun that is no kind, read in the same way."""
+        return self._struct(data, cls, "")
 
     def _value(self, value: object, kind: shape.Type, path: str) -> Any:
         """The value, or a mark; of what is only wrong inside, the inside is marked."""
@@ -133,7 +140,8 @@ class Reader:
             return None
         text = shortened(str(name))
         near = nearest(text, fields_of(cls))
-        places = _places(self._kind).get(text, ()) if near is None else (child(path, near),)
+        elsewhere = _places(self._kind).get(text, ()) if self._kind else ()
+        places = elsewhere if near is None else (child(path, near),)
         meant = f"; did you mean {places[0]}?" if places else ""
         self.extras.add(child(path, name), f"unknown field{meant}", value)
         return near

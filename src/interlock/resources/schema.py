@@ -71,6 +71,14 @@ def structural(kind: str) -> Schema:
     return made
 
 
+def noun_schema(cls: type[Struct]) -> Schema:
+    """The schema of a noun that is no part of a kind and has no nouns in it; it takes no more."""
+    waiting: list[type[Struct]] = []
+    made = _object(cls, _Referring(waiting))
+    assert not waiting, f"{cls.__name__} has nouns in it"
+    return made | {"additionalProperties": False}
+
+
 def component_name(cls: type[Struct]) -> str:
     """What a noun is called among the components."""
     return _NAMES.get(cls, cls.__name__)

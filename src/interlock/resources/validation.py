@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,9 +18,10 @@ from interlock.resources.checks import doubts_about, problems_of
 from interlock.resources.codec import decoder_for, encode, from_builtins
 from interlock.resources.errors import BadRequestError, InvalidError, Problem
 from interlock.resources.kinds import KINDS, ByKind
-from interlock.resources.metadata import Resource
+from interlock.resources.metadata import Noun, Resource
 from interlock.resources.moments import in_utc
-from interlock.resources.suggestions import did_you_mean, shortened, shown
+from interlock.resources.rule_checks import check_rules
+from interlock.resources.suggestions import Findings, did_you_mean, shortened, shown
 from interlock.resources.word_checks import MAX_OBJECT_BYTES
 
 #: A body beyond this is refused before it is read. It leaves room for white space.
@@ -37,6 +38,7 @@ _REFUSALS = (
 )
 #: Finds what is wrong with a resource by rules that are not everybody's.
 Judge = Callable[[Resource], Iterable[Problem]]
+N = TypeVar("N", bound=Noun)
 
 
 class FieldValidation(StrEnum):
@@ -84,6 +86,36 @@ def read_resource(
     if field_validation is not FieldValidation.IGNORE:
         warnings += doubts_about(resource)
     return resource, warnings
+
+
+def read_noun(data: bytes, cls: type[N], title: str) -> N:
+    """Read a noun that is no resource, and check what its rules say; nothing at all is `{}`.
+
+    Raises:
+        BadRequestError: The data is not JSON at all.
+        InvalidError: It is not good; all problems are told, under this title.
+    """
+    from interlock.resources.reading import Reader
+
+    plain = _plain(data) if data.strip() else {}
+    if not isinstance(plain, Mapping):
+        raise BadRequestError(f"the body is no object: expected one such as {{}}, for {title}")
+    reader = Reader()
+    made = reader.read_noun(plain, cls)
+    problems = (*reader.extras.problems, *reader.problems.problems)
+    if problems:
+        raise InvalidError(title, "", problems)
+    try:
+        noun: N = from_builtins(made, cls)
+    except (msgspec.ValidationError, OverflowError, RecursionError) as error:
+        message, _, place = str(error).partition(" - at `$.")
+        raise InvalidError(title, "", [Problem(place.rstrip("`"), message)]) from error
+    found = Findings()
+    check_rules("", noun, found)
+    if len(found):
+        told = (one._replace(path=one.path.removeprefix(".")) for one in found.problems)
+        raise InvalidError(title, "", told)
+    return noun
 
 
 def _judged(resource: Resource, also: Judge) -> tuple[Resource, tuple[Problem, ...]]:

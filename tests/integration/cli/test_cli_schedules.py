@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -13,11 +14,14 @@ from urllib.request import urlopen
 import pytest
 from cli_program import Program
 
+from interlock.commands.on_demand import Switching
+from interlock.modes.cli.api import Api
 from interlock.modes.cli.flags import parse
-from interlock.modes.cli.kinds import JOB_CONFIGS
+from interlock.modes.cli.kinds import JOB_CONFIGS, Kind
 from interlock.modes.cli.main import verb_named
-from interlock.modes.cli.revising import revise
+from interlock.modes.cli.ordering import carry_out
 from interlock.modes.cli.session import Session
+from interlock.modes.cli.target import Target
 from interlock.modes.cli.verbs import get
 from interlock.private_files import user_name
 from interlock.testing.serving import PATIENCE_S, Server
@@ -468,27 +472,46 @@ def test_bad_input_is_refused_with_what_was_expected_and_nothing_is_changed(
     assert spec_of(interlock, f"ctj/{name}") == before
 
 
+class Contended(Session):
+    """A session in which somebody else is faster once, between reading and writing."""
+
+    def __init__(self, args: Namespace, meanwhile: Callable[[], object]) -> None:
+        super().__init__(args)
+        self._contended = ContendedApi(self.target, meanwhile)
+
+    @property
+    def api(self) -> Api:
+        return self._contended
+
+
+class ContendedApi(Api):
+    def __init__(self, target: Target, meanwhile: Callable[[], object]) -> None:
+        super().__init__(target)
+        self._meanwhile = [meanwhile]
+        self.versions: list[str] = []
+
+    def patch(self, kind: Kind, namespace: str, name: str, change: Any, **how: Any) -> Any:
+        self.versions.append(change["metadata"]["resourceVersion"])
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        return super().patch(kind, namespace, name, change, **how)
+
+
 def test_a_change_is_worked_out_anew_when_somebody_was_faster(
     interlock: Program, server: Server
 ) -> None:
     name = a_config(interlock, "contended")
     args = parse(verb_named("get"), get, ["--server", server.url])
     assert args is not None
-    session, seen = Session(args), []
-
-    def change(item: dict[str, Any]) -> dict[str, Any]:
-        seen.append(item["metadata"]["resourceVersion"])
-        if len(seen) == 1:
-            interlock("disable", name, "--schedule", "0")
-        schedules = item["spec"]["schedules"]
-        return {"spec": {"schedules": [schedules[0], schedules[1] | {"disabled": True}]}}
+    session = Contended(args, lambda: interlock("disable", name, "--schedule", "0"))
 
     try:
-        revise(session, JOB_CONFIGS, name, change)
+        carry_out(session, JOB_CONFIGS, name, "disable", Switching(schedule=1))
     finally:
-        session.close()
+        session.api.close()
 
-    assert len(set(seen)) == len(seen) >= 2
+    assert isinstance(session.api, ContendedApi)
+    assert len(set(session.api.versions)) == len(session.api.versions) >= 2
     assert all(one["disabled"] for one in spec_of(interlock, f"jc/{name}")["schedules"])
 
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
+from interlock.commands.merging import LAST_APPLIED
 from interlock.modes.cli.applying import Wanted, apply
 from interlock.modes.cli.documents import Given
 from interlock.modes.cli.errors import AnswerError
-from interlock.modes.cli.merging import LAST_APPLIED
 from interlock.modes.cli.session import Session
 from interlock.resources.manifests import Document
 

@@ -12,9 +12,7 @@ from interlock.modes.cli import completing
 from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.modes.cli.flags import parse, seconds
 from interlock.modes.cli.main import main
-from interlock.modes.cli.person import person
 from interlock.modes.cli.table import VERBS
-from interlock.modes.cli.verbs.retry import repeated
 from interlock.modes.cli.verbs.run import job_from
 
 
@@ -219,21 +217,6 @@ def test_run_says_only_what_was_asked() -> None:
         "priority": -1,
         "substitutions": {"option.a": "b=c"},
     }  # fmt: skip
-
-
-def test_a_retry_is_the_same_job_without_its_moments() -> None:
-    old = {
-        "metadata": {"name": "n" * 63, "labels": {"a": "b"}, "uid": "u"},
-        "spec": {"noop": {}, "killAt": "2026-01-05T12:00:00Z", "gracePeriod": "0s", "priority": 2},
-        "status": {"phase": "Killed"},
-    }
-    new = repeated(old)
-    assert new["spec"] == {"noop": {}, "priority": 2}
-    assert new["metadata"]["labels"] == {"a": "b"}
-    annotations = new["metadata"]["annotations"]
-    assert annotations == {"interlock.dev/retry-of": "n" * 63, "interlock.dev/creator": person()}
-    assert len(new["metadata"]["generateName"]) + 5 <= 63
-    assert "status" not in new
 
 
 @pytest.mark.parametrize(

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from interlock.modes.cli import jobs
 from interlock.modes.cli.flags import parser_for
 from interlock.modes.cli.kind_table import ROWS
 from interlock.modes.cli.kinds import job_name, kind_named, parse_names
 from interlock.modes.cli.reference import page
 from interlock.modes.cli.table import VERBS, overview
-from interlock.resources import schedule
 from interlock.resources.job import JobPhase, WhenTaken
 from interlock.resources.kinds import rows
 from interlock.resources.transitions import JOB_MOVES
@@ -54,10 +51,7 @@ def test_the_reference_page_is_up_to_date() -> None:
     assert (ROOT / "docs/reference/cli.md").read_text() == page()
 
 
-@pytest.mark.parametrize(
-    "typed",
-    ["get jobs", "run -- true", "kill x", "stop x", "suspend x", "enable x", "locks", "logs x"],
-)
+@pytest.mark.parametrize("typed", ["get jobs", "run -- true", "locks", "logs x"])
 def test_a_verb_starts_without_what_is_heavy(typed: str) -> None:
     """What is imported decides how fast a command starts; this holds on any machine."""
     loaded = _loaded_by(["--server", "http://127.0.0.1:1", *typed.split()])
@@ -110,18 +104,3 @@ def test_paths() -> None:
     assert job.path(None) == "/apis/interlock.dev/v1alpha1/jobs"
     assert space.path("ignored", "x") == "/api/v1/namespaces/x"
     assert job_name("job/x") == job_name("x") == "x"
-
-
-def test_a_stop_that_is_due_is_not_moved_by_another() -> None:
-    """A cluster in which no controller runs lets nobody move it later."""
-    now = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-    told = {"killAt": "2026-01-05T12:00:00Z"}
-    assert jobs.told_to_end({"spec": {"noop": {}}}, now) == told
-    assert jobs.told_to_end({"spec": {"killAt": "2026-01-05T13:00:00Z"}}, now) == told
-    assert jobs.told_to_end({"spec": {"killAt": "2026-01-05T12:00:00Z"}}, now) == {}
-
-
-def test_orders_to_schedules_use_the_words_of_the_resources() -> None:
-    assert jobs.SUSPEND_REASON == schedule.SUSPEND_REASON_ANNOTATION
-    assert jobs.USER_STOP == schedule.USER_STOP
-    assert jobs.STOPPED_BECAUSE == schedule.STOPPED_BECAUSE_ANNOTATION

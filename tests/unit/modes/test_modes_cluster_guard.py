@@ -106,6 +106,9 @@ def on_jobs(verb: str, namespace: str = "", name: str = "", **more: str) -> Deed
         ("GET", "/jobs//x", Deed(verb="get", path="/jobs//x")),
         ("GET", "/jobs/a/..", Deed(verb="get", path="/jobs/a/..")),
         ("POST", "/jobs/a/x", Deed(verb="post", path="/jobs/a/x")),
+        ("POST", "/jobs/a/x/stop", on_jobs("patch", "a", "x")),
+        ("POST", "/jobconfigs/a/x/disable", on_jobs("patch", "a", "x", resource="jobconfigs")),
+        ("GET", "/jobs/a/x/stop", Deed(verb="get", path="/jobs/a/x/stop")),
         (SOCKET, "/jobs/stream", on_jobs("watch")),
         (SOCKET, "/jobs/stream?namespace=a", on_jobs("watch", "a")),
         (SOCKET, "/jobs/a/x", Deed(verb="(websocket)", path="/jobs/a/x")),
@@ -143,6 +146,40 @@ def test_what_is_asked(method: str, path: str, deed: Deed) -> None:
     admit(cluster, a_request(path, method))
 
     assert cluster.asked == [deed]
+
+
+@pytest.mark.parametrize(
+    ("path", "deeds"),
+    [
+        ("/jobs/a/x/retry", [on_jobs("get", "a", "x"), on_jobs("create", "a")]),
+        (
+            "/jobconfigs/a/x/run",
+            [on_jobs("get", "a", "x", resource="jobconfigs"), on_jobs("create", "a")],
+        ),
+        (
+            "/controlledjobs/a/x/restart",
+            [
+                on_jobs("get", "a", "x", resource="controlledjobs"),
+                on_jobs("create", "a"),
+                on_jobs("list", "a"),
+                on_jobs("patch", "a"),
+            ],
+        ),
+        (
+            "/calendars/a/x/apply",
+            [
+                on_jobs("create", "a", resource="calendars"),
+                on_jobs("patch", "a", "x", resource="calendars"),
+            ],
+        ),
+    ],
+)
+def test_whoever_orders_must_be_allowed_to_do_all_of_it(path: str, deeds: list[Deed]) -> None:
+    cluster = Cluster()
+
+    admit(cluster, a_request(path, "POST"))
+
+    assert cluster.asked == deeds
 
 
 @pytest.mark.parametrize("method", ["GET", SOCKET])

@@ -12,12 +12,12 @@ from interlock.forecast.timeline.model import Chart, Row
 from interlock.forecast.timeline.summaries import of_config, of_controlled
 from interlock.forecast.timeline.tracks import Range, Track, track_of, zone_of
 from interlock.forecast.upcoming import Definitions
-from interlock.reporting.walls import start_of_day
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import CONFIG_LABEL, CONTROLLED_LABEL
 from interlock.resources.timing.flaws import UnreadableError
+from interlock.resources.timing.local_time import start_of_day
 from interlock.resources.timing.zones import Zone, find_zone
 
 #: The days to show, in a zone.

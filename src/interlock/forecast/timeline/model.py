@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from interlock.reporting.walls import start_of_day
+from interlock.resources.timing.local_time import start_of_day
 from interlock.resources.timing.zones import Zone
 
 _HOUR = timedelta(hours=1)

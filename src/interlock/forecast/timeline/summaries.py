@@ -7,7 +7,6 @@ from datetime import datetime
 
 from interlock.forecast.timeline.model import RUNS, Mark, Sign, Sort, Span
 from interlock.forecast.timeline.tracks import MOST_DUE, records_of
-from interlock.reporting.walls import told_time
 from interlock.resources.controlled_job import (
     ControlledAction,
     ControlledJob,
@@ -17,6 +16,7 @@ from interlock.resources.controlled_job import (
 from interlock.resources.durations import told_length
 from interlock.resources.job import Job
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION
+from interlock.resources.timing.local_time import told_time
 from interlock.resources.timing.zones import Zone
 
 _WORDS = {

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from interlock.forecast.timeline.model import Mark, Sign, Sort, Span
 from interlock.forecast.upcoming import A_TURN, RUN, SKIP, Definitions
-from interlock.reporting.walls import told_time
 from interlock.resources.controlled_job import (
     ControlledJob,
     Override,
@@ -27,6 +26,7 @@ from interlock.resources.schedule import (
     WINDOW_CLOSED,
 )
 from interlock.resources.tasks import JobResult
+from interlock.resources.timing.local_time import told_time
 from interlock.resources.timing.plans import Action
 from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import ended_at

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.commands.applying import written
+from interlock.commands.merging import last_applied, three_way_patch, with_last_applied
 from interlock.modes.cli.documents import Given, read_all, refusals_of, refuse
 from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
 from interlock.modes.cli.kinds import Kind, kind_of
-from interlock.modes.cli.merging import (
-    last_applied,
-    three_way_patch,
-    with_last_applied,
-    without_last_applied,
-)
 from interlock.modes.cli.session import Session
 from interlock.resources.errors import Problem
-from interlock.resources.job import JOB_FINALIZER
 from interlock.resources.kinds import KINDS
 
 TYPE_CHECKING = False
@@ -129,24 +124,3 @@ def _change(
     # nothing to change but the record of what was applied.
     same = written(changed) == written(stored)
     return "unchanged" if same else "configured", stored, changed
-
-
-#: What the server writes, and no apply changes.
-_KEPT_BY_SERVER = (
-    "resourceVersion",
-    "generation",
-    "uid",
-    "creationTimestamp",
-    "managedFields",
-)
-
-
-def written(item: dict[str, Any] | None) -> dict[str, Any]:
-    """The part of a resource that a person writes: what `apply` and `diff` tell apart."""
-    if item is None:
-        return {}
-    plain = without_last_applied(item)
-    metadata = {k: v for k, v in plain["metadata"].items() if k not in _KEPT_BY_SERVER}
-    metadata["finalizers"] = [one for one in metadata.get("finalizers", ()) if one != JOB_FINALIZER]
-    kept = {name: value for name, value in metadata.items() if value}
-    return {**{k: v for k, v in plain.items() if k != "status"}, "metadata": kept}

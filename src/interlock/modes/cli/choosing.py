@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from interlock.modes.cli.errors import BAD_INPUT, NOT_FOUND, CommandError
 from interlock.modes.cli.flags import add_selectors
-from interlock.modes.cli.kinds import JOBS, Kind
+from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
 from interlock.modes.cli.outcomes import has_ended, phase_of
 from interlock.modes.cli.session import Session
 
 #: Which of the Jobs that fit are meant, in the word that is told when there is none.
 LIVE = "not over"
 UNKNOWN = "Unknown"
+#: What can be held back; a bare name is that of a Job.
+SUSPENDABLE = (JOBS, JOB_CONFIGS, CONTROLLED_JOBS)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,3 +73,13 @@ def chosen(
             f"no {whose} has {told} in namespace {session.namespace}", code=NOT_FOUND
         )
     return found
+
+
+def add_suspendable(parser: ArgumentParser) -> None:
+    """Names, or selectors instead, for a verb that holds back or lets go."""
+    add_choice(parser, "JOB | KIND/NAME", "a Job's name, jobconfig/NAME or controlledjob/NAME")
+
+
+def chosen_suspendable(session: Session, args: Namespace) -> list[tuple[Kind, str]]:
+    """What was typed to such a verb, or the Jobs that fit."""
+    return chosen(session, args, lambda word: parse_name(word, *SUSPENDABLE), only=LIVE)

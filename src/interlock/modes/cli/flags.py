@@ -212,6 +212,34 @@ def add_waiting(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_ending(parser: argparse.ArgumentParser) -> None:
+    """The flags of a verb that ends Jobs."""
+    parser.add_argument("--wait", action="store_true", help="stay until they ended")
+    parser.add_argument("--timeout", metavar="TIME", type=seconds, help="stay at most this long")
+    add_namespace(parser)
+    add_output(parser, "json")
+
+
+def add_exception(parser: argparse.ArgumentParser) -> None:
+    """The flags of a verb that makes an exception to a plan."""
+    parser.add_argument("--reason", metavar="TEXT", default="", help="why, for people to read")
+    parser.add_argument("--cancel", action="store_true", help="take it back")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+    add_namespace(parser)
+    add_output(parser, "json")
+
+
+def add_switching(parser: argparse.ArgumentParser) -> None:
+    """What can be typed to a verb that switches schedules."""
+    parser.add_argument("name", metavar="CONFIG", help="the JobConfig")
+    parser.add_argument(
+        "--schedule", metavar="N", type=number_from(0),
+        help="only spec.schedules[N], counted from 0; without it, all of them",
+    )  # fmt: skip
+    add_namespace(parser)
+    add_output(parser, "json")
+
+
 def seconds(text: str) -> float:
     """A length of time as typed: 90, 90s, 5m, 1h30m."""
     units = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

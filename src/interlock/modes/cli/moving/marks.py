@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from interlock.modes.cli.merging import LAST_APPLIED
+from interlock.commands.merging import LAST_APPLIED
 from interlock.modes.cli.pods import pod_of
 from interlock.resources.schedule import (
     MOVE_ANNOTATION,

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from interlock.forecast.timeline.model import RUNS, Chart, Mark, Row, Sign, Sort, Span
 from interlock.modes.cli.timelines.scale import share_of, shares, skipped_shares
-from interlock.reporting.walls import told_time
+from interlock.resources.timing.local_time import told_time
 
 _NAMES, _DAYS, _WORDS = 170, 116, 260
 _ROW, _HEAD, _FOOT, _PAD = 24, 40, 44, 12

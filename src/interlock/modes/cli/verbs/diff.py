@@ -10,7 +10,8 @@ import sys
 from difflib import unified_diff
 from typing import Any
 
-from interlock.modes.cli.applying import Wanted, apply, read_wanted, written
+from interlock.commands.applying import written
+from interlock.modes.cli.applying import Wanted, apply, read_wanted
 from interlock.modes.cli.documents import refused_by_server
 from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, AnswerError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.enabling import add_switching, switch
+from interlock.modes.cli.flags import add_switching
+from interlock.modes.cli.kinds import JOB_CONFIGS
 from interlock.modes.cli.session import Session
 
 arguments = add_switching
@@ -15,4 +16,9 @@ arguments = add_switching
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Switch them on."""
-    return switch(session, args, on=True)
+    from interlock.commands.on_demand import Switching
+    from interlock.modes.cli.ordering import carry_out_found
+
+    how = Switching(schedule=args.schedule)
+    instead = "resume"
+    return carry_out_found(session, args, JOB_CONFIGS, "enable", how, instead=instead)

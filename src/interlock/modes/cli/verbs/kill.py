@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.choosing import LIVE, chosen
-from interlock.modes.cli.jobs import add_ending, ending, steer
+from interlock.modes.cli.choosing import LIVE, add_choice, chosen
+from interlock.modes.cli.flags import add_ending
 from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.session import Session
 
-arguments = add_ending
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be typed."""
+    add_choice(parser)
+    add_ending(parser)
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
+    from interlock.commands.jobs import Stopping
+    from interlock.modes.cli.ordering import order_each
+
     names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="kill")), only=LIVE)
-    order = ending(session, "being killed", gracePeriod="0s")
-    return steer(session, args, names, order, verb="kill")
+    return order_each(session, args, names, "kill", Stopping())

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from interlock.commands.dates import DayWords
 from interlock.forecast.rehearsal.times import read_moment
 from interlock.forecast.upcoming import (
     RUN,
@@ -27,15 +28,14 @@ from interlock.forecast.upcoming import (
     bounded,
     why_nothing,
 )
-from interlock.modes.cli.day_words import DayWords
-from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
+from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError, refusals
 from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
 from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.timemachine.defining import SCHEDULED, from_files, from_server
-from interlock.reporting.walls import day_at, start_of_day, told_in, told_time
 from interlock.resources.codec import to_builtins
+from interlock.resources.timing.local_time import day_at, start_of_day, told_in, told_time
 from interlock.resources.timing.zones import Zone, find_zone
 
 #: So many are told when neither an end nor a number was asked for.
@@ -140,7 +140,8 @@ def _moment(text: str, zone: Zone, now: datetime) -> datetime:
     try:
         return read_moment(text, zone, now)
     except ValueError:
-        return DayWords(zone, now).moment(text)
+        with refusals():
+            return DayWords(zone, now).moment(text)
 
 
 def _without_told_ends(coming: Iterator[Coming]) -> Iterator[Coming]:

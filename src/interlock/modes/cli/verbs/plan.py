@@ -24,10 +24,10 @@ from interlock.modes.cli.flags import add_files, add_namespace, add_output, numb
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.timemachine.proposing import read_proposals, read_surroundings
-from interlock.reporting.walls import day_at, told_in, told_time
 from interlock.resources.codec import to_builtins
 from interlock.resources.controlled_job import Override, OverrideAction
 from interlock.resources.modes import Mode
+from interlock.resources.timing.local_time import day_at, told_in, told_time
 from interlock.resources.timing.zones import find_zone
 
 _VERDICTS = {

@@ -27,11 +27,7 @@ from interlock.modes.cli.errors import (
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.main import tell
-from interlock.modes.cli.outcomes import execution_of, has_ended, phase_of
 from interlock.modes.cli.session import Session
-
-RELEASE = "interlock.dev/release"
-RELEASED_ATTEMPTS = "interlock.dev/released-attempts"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,26 +82,11 @@ def _release_lock(session: Session, args: argparse.Namespace) -> int:
 
 
 def _release(session: Session, name: str, reason: str) -> dict[str, Any]:
-    job = session.api.get(JOBS, session.namespace, name)
-    phase = phase_of(job)
-    if phase != UNKNOWN:
-        raise CommandError(
-            f"job/{name} is {phase}, not Unknown: its fate needs nobody's word",
-            hint="it is over, and holds nothing"
-            if has_ended(job)
-            else f"what it holds passes on when it ends; stop it with: interlock stop {name}",
-            code=CONFLICT,
-        )
-    version = job["metadata"]["resourceVersion"]
-    # The word is about what is unknown now, and is not taken for anything that comes later.
-    unknown = [
-        task for task in execution_of(job).get("active") or [] if task.get("state") == UNKNOWN
-    ]
-    attempts = ",".join(f"{task['index']}-{task['attempt']}" for task in unknown)
-    word = {RELEASE: reason, RELEASED_ATTEMPTS: attempts}
-    change = {"metadata": {"resourceVersion": version, "annotations": word}}
-    changed: dict[str, Any] = session.api.patch(JOBS, session.namespace, name, change)
-    return changed
+    from interlock.commands.jobs import Releasing
+    from interlock.modes.cli.ordering import carry_out
+
+    (job,) = carry_out(session, JOBS, name, "release", Releasing(reason=reason)).items
+    return job
 
 
 def _lock_of_that_name(session: Session, key: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 
 from interlock.modes.cli.flags import add_namespace, add_output
+from interlock.modes.cli.kinds import CONTROLLED_JOBS
 from interlock.modes.cli.session import Session
 
 
@@ -24,6 +25,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Make the next Job, and stop the old one."""
-    from interlock.modes.cli.by_hand import restart
+    from interlock.commands.manual_runs import Restarting
+    from interlock.modes.cli.ordering import carry_out_found
 
-    return restart(session, args)
+    return carry_out_found(
+        session, args, CONTROLLED_JOBS, "restart", Restarting(reason=args.reason), meant="start"
+    )

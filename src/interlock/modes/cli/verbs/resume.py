@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.modes.cli.choosing import SUSPENDABLE, add_suspendable, chosen_suspendable
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.jobs import steer
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.suspending import SUSPENDABLE, add_names, names_of, setting
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
-    add_names(parser)
+    add_suspendable(parser)
     add_namespace(parser)
     add_output(parser, "json")
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Let them go."""
-    order = setting(False, "resumed")
-    return steer(session, args, names_of(session, args), order, SUSPENDABLE)
+    from interlock.commands.suspension import Resuming
+    from interlock.modes.cli.ordering import order_each
+
+    names = chosen_suspendable(session, args)
+    return order_each(session, args, names, "resume", Resuming(), SUSPENDABLE)

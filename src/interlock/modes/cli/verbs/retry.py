@@ -10,20 +10,14 @@ to stop) are left out: it starts as soon as it may.
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from interlock.modes.cli.choosing import add_choice, chosen
 from interlock.modes.cli.creating import create_job, told_as_made
 from interlock.modes.cli.flags import add_namespace, add_output, add_waiting
 from interlock.modes.cli.kinds import JOBS, job_name
+from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.person import person
 from interlock.modes.cli.session import Session
-
-RETRY_OF = "interlock.dev/retry-of"
-CREATOR = "interlock.dev/creator"
-_MOMENTS = ("killAt", "startAfter", "startBy", "suspend", "suspendReason")
-#: Names are DNS labels of 63 characters, five of which the server adds.
-_ROOM = 63 - len("-retry-") - 5
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,31 +30,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Create the new Jobs, and stay with them if asked. All are read before one is made."""
+    from interlock.commands.change import By
+    from interlock.commands.jobs import Retrying, retry
+    from interlock.modes.cli.ordering import body_of
+    from interlock.modes.cli.schedules import read_one
+    from interlock.resources.job import Job
+
     names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="retry")))
-    old = [session.api.get(kind, session.namespace, name) for kind, name in names]
-    made = [create_job(session, repeated(one)) for one in old]
+    old = [read_one(session.api, kind, session.namespace, name) for kind, name in names]
+    made = []
+    for job in old:
+        assert isinstance(job, Job)
+        (write,) = retry(job, Retrying(), By(person(), server_now(session.api))).writes
+        made.append(create_job(session, body_of(write.after)))
     if args.wait or args.follow:
         from interlock.modes.cli.following import follow
 
         return follow(session, [job["metadata"]["name"] for job in made], args)
     return told_as_made(session, args, made)
-
-
-def repeated(old: dict[str, Any]) -> dict[str, Any]:
-    """The same Job once more. A kill may have shortened the grace period: that is forgotten."""
-    spec = {name: value for name, value in old["spec"].items() if name not in _MOMENTS}
-    if "killAt" in old["spec"] and spec.get("gracePeriod") == "0s":
-        del spec["gracePeriod"]
-    base = old["metadata"]["name"]
-    metadata: dict[str, Any] = {
-        "generateName": f"{base[:_ROOM].rstrip('-')}-retry-",
-        "annotations": {RETRY_OF: base, CREATOR: person()},
-    }
-    if labels := old["metadata"].get("labels"):
-        metadata["labels"] = labels
-    return {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.name,
-        "metadata": metadata,
-        "spec": spec,
-    }

@@ -22,7 +22,7 @@ from interlock.modes.cli.flags import add_output
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.timemachine.files import BadScenarioError, load_scenario
 from interlock.modes.cli.timemachine.hands import CommandHands
-from interlock.reporting.walls import short_name, wall_time
+from interlock.resources.timing.local_time import short_name, wall_time
 from interlock.resources.timing.zones import Zone
 
 

@@ -11,12 +11,11 @@ this window; its next window starts as planned.
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from interlock.modes.cli.choosing import LIVE, add_choice, chosen
 from interlock.modes.cli.errors import OK, AnswerError
 from interlock.modes.cli.finding import exists
-from interlock.modes.cli.jobs import add_ending_flags, ending, finish, ordered, steer
+from interlock.modes.cli.flags import add_ending
 from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind, parse_name
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.session import Session
@@ -26,21 +25,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
     about = "a Job's name, or that of a ControlledJob; also as controlledjob/NAME"
     add_choice(parser, "JOB | CONTROLLEDJOB", about)
-    add_ending_flags(parser)
+    add_ending(parser)
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
+    from interlock.commands.jobs import Stopping
+    from interlock.modes.cli.ordering import carry_out, finish, order_each, print_lines
+
     names = chosen(session, args, lambda word: _meant(session, word), only=LIVE)
     if all(kind is JOBS for kind, _ in names):
-        return steer(session, args, names, ending(session, "stopping"), verb="stop")
+        return order_each(session, args, names, "stop", Stopping())
     code, changed = OK, []
     for kind, name in names:
         try:
-            changed += _stop(session, args, kind, name)
+            carried = carry_out(session, kind, name, "stop", Stopping())
         except AnswerError as error:
             tell(error)
             code = code or error.code
+            continue
+        # What is shown of a ControlledJob are its Jobs.
+        changed += [item for item in carried.items if item.get("kind") == JOBS.name]
+        print_lines(session, args, carried)
     return finish(session, args, changed, code)
 
 
@@ -50,14 +56,3 @@ def _meant(session: Session, word: str) -> tuple[Kind, str]:
     if "/" in word or exists(session, JOBS, name) or not exists(session, CONTROLLED_JOBS, name):
         return kind, name
     return CONTROLLED_JOBS, name
-
-
-def _stop(session: Session, args: argparse.Namespace, kind: Kind, name: str) -> list[Any]:
-    if kind is CONTROLLED_JOBS:
-        from interlock.modes.cli.by_hand import stop_controlled
-
-        return stop_controlled(session, args, name)
-    told, job = ordered(session, kind, name, ending(session, "stopping"))
-    if not args.output:
-        session.terminal.print(f"job/{name} {told}")
-    return [job]

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.modes.cli.choosing import SUSPENDABLE, add_suspendable, chosen_suspendable
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.jobs import steer
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.suspending import SUSPENDABLE, add_names, names_of, setting
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What can be typed."""
-    add_names(parser)
+    add_suspendable(parser)
     parser.add_argument("--reason", metavar="TEXT", default="", help="why, for people to read")
     add_namespace(parser)
     add_output(parser, "json")
@@ -27,5 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Hold them."""
-    order = setting(True, "suspended", args.reason)
-    return steer(session, args, names_of(session, args), order, SUSPENDABLE)
+    from interlock.commands.suspension import Suspending
+    from interlock.modes.cli.ordering import order_each
+
+    names = chosen_suspendable(session, args)
+    return order_each(session, args, names, "suspend", Suspending(reason=args.reason), SUSPENDABLE)

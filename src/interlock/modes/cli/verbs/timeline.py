@@ -16,14 +16,14 @@ import argparse
 import shutil
 from datetime import date, datetime, timedelta
 
+from interlock.commands.dates import DayWords
 from interlock.forecast.rehearsal.times import read_moment
-from interlock.modes.cli.day_words import DayWords
-from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError
+from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError, refusals
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
 from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
-from interlock.reporting.walls import day_at
+from interlock.resources.timing.local_time import day_at
 from interlock.resources.timing.zones import Zone, find_zone
 
 #: A chart of more days is no picture any more.
@@ -123,5 +123,6 @@ def _day(text: str, zone: Zone, now: datetime) -> date:
     try:
         moment = read_moment(text, zone, now)
     except ValueError:
-        moment = DayWords(zone, now).moment(text)
+        with refusals():
+            moment = DayWords(zone, now).moment(text)
     return day_at(moment, zone)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from interlock.reporting.walls import short_name, start_of_day, told_at, told_in
+from interlock.resources.timing.local_time import short_name, start_of_day, told_at, told_in
 from interlock.resources.timing.zones import find_zone
 
 #: A Friday in winter.

@@ -1,4 +1,4 @@
-"""Moments as the clock on the wall of a schedule shows them."""
+"""Local time in words: moments as the clock on the wall of a schedule shows them."""
 
 from __future__ import annotations
 

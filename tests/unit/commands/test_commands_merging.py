@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.modes.cli.merging import (
+from interlock.commands.merging import (
     LAST_APPLIED,
     last_applied,
     three_way_patch,

@@ -1,4 +1,4 @@
-"""Days and moments as people type them, read on the clock of what they are about.
+"""Dates and moments as people write them, read on the clock of what they are about.
 
 A day is today, tomorrow, a weekday or a date such as 2026-11-20. A moment is a day, a time such as
 19:00 (today), both ("monday 19:00"), or one with its zone: 2026-11-20T19:00Z. What lies in the
@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 
-from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
-from interlock.reporting.walls import day_at, start_of_day, told_at, told_time
+from interlock.commands.errors import OrderRefusedError
+from interlock.resources.suggestions import nearest
 from interlock.resources.timing.due import moment_of, seconds_of
+from interlock.resources.timing.local_time import day_at, start_of_day, told_at, told_time
 from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR
 from interlock.resources.timing.zones import Zone
 
@@ -61,9 +62,7 @@ class DayWords:
             hint = "expected a moment to come"
             if _TIME.fullmatch(text.strip()):
                 hint += f': "tomorrow {text.strip()}" is the next one'
-            raise CommandError(
-                f"{text!r} is past: {when}, and it is {now}", hint=hint, code=BAD_INPUT
-            )
+            raise OrderRefusedError(f"{text!r} is past: {when}, and it is {now}", hint=hint)
         return moment
 
     def _moment(self, text: str) -> datetime | None:
@@ -94,16 +93,14 @@ class DayWords:
             return moments[0]
         if not moments:
             there = told_time(moment_of(self._zone.first_at(wall)), self._zone)
-            raise CommandError(
+            raise OrderRefusedError(
                 f"{text!r}: clocks change then, and {self._zone.name} has no such time",
                 hint=f"the first time after it is {there}",
-                code=BAD_INPUT,
             )
         both = " or ".join(sorted(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in moments))
-        raise CommandError(
+        raise OrderRefusedError(
             f"{text!r}: clocks change then, and {self._zone.name} has that time twice",
             hint=f"say which: {both}",
-            code=BAD_INPUT,
         )
 
     def _day(self, word: str, *, is_to_begin: bool = False) -> date | None:
@@ -119,24 +116,20 @@ class DayWords:
             later = self._today + timedelta(days=7)
             if is_to_begin:
                 return later
-            raise CommandError(
+            raise OrderRefusedError(
                 f"today is a {named[0].capitalize()}: {word!r} could be this one or the next",
                 hint=f"write today, or {later}",
-                code=BAD_INPUT,
             )
         return self._today + timedelta(days=ahead)
 
-    def _refused(self, text: str, why: str, expected: str) -> CommandError:
+    def _refused(self, text: str, why: str, expected: str) -> OrderRefusedError:
         word = text.strip().lower()
         # What was understood needs no guess.
-        near = (
-            ""
-            if self._day(word, is_to_begin=True)
-            else did_you_mean(word, ("today", "tomorrow", *WEEKDAYS))
-        )
+        is_read = self._day(word, is_to_begin=True) is not None
+        near = None if is_read else nearest(word, ("today", "tomorrow", *WEEKDAYS))
         hint = f"expected {expected.format(date=self._today + timedelta(days=7))}"
-        return CommandError(
-            f"{text!r} {why}", hint=f"{hint}; {near}" if near else hint, code=BAD_INPUT
+        return OrderRefusedError(
+            f"{text!r} {why}", hint=f"{hint}; did you mean `{near}`?" if near else hint
         )
 
 

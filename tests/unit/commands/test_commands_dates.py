@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from interlock.modes.cli.day_words import DayWords
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.commands.dates import DayWords
+from interlock.commands.errors import OrderRefusedError, Refusal
 from interlock.resources.timing.zones import find_zone
 
 #: A Thursday: 20:30 in New York, and Friday already in London.
@@ -46,7 +46,7 @@ def test_a_day_is_read_on_the_zone_s_wall(text: str, expected: date) -> None:
 )
 def test_a_moment_is_read_on_the_zone_s_wall(text: str, expected: str | None) -> None:
     if expected is None:
-        with pytest.raises(CommandError, match="is past"):
+        with pytest.raises(OrderRefusedError, match="is past"):
             NEW_YORK.moment(text)
     else:
         assert NEW_YORK.moment(text) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
@@ -76,21 +76,21 @@ def test_a_moment_is_read_on_the_zone_s_wall(text: str, expected: str | None) ->
     ],
 )  # fmt: skip
 def test_what_is_past_or_means_two_moments_is_refused(text: str, message: str, hint: str) -> None:
-    with pytest.raises(CommandError) as refused:
+    with pytest.raises(OrderRefusedError) as refused:
         NEW_YORK.moment(text)
 
-    assert refused.value.code == BAD_INPUT
+    assert refused.value.refusal is Refusal.INVALID
     assert message in refused.value.message
     assert hint in refused.value.hint
 
 
 def test_a_day_that_is_over_is_refused() -> None:
-    with pytest.raises(CommandError, match="is over"):
+    with pytest.raises(OrderRefusedError, match="is over"):
         NEW_YORK.day("2026-11-18")
-    with pytest.raises(CommandError, match="is no day"):
+    with pytest.raises(OrderRefusedError, match="is no day"):
         NEW_YORK.day("19:00")
 
 
 def test_a_day_that_could_be_today_or_in_a_week_is_refused() -> None:
-    with pytest.raises(CommandError, match="today is a Thursday"):
+    with pytest.raises(OrderRefusedError, match="today is a Thursday"):
         NEW_YORK.day("thursday")

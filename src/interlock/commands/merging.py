@@ -1,4 +1,4 @@
-"""Three ways to one patch: what was applied before, what is given now, and what is stored.
+"""Three-way merge: one patch of what was applied before, what is given, and what is stored.
 
 The same rules as `kubectl apply` has for custom resources, and the same annotation, so that one
 may be used after the other: fields that a file no longer has are removed, fields that

@@ -1,0 +1,168 @@
+"""Orders to Jobs: stop, kill, release, retry."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec.structs import replace
+
+from interlock.commands.change import By, Change, Write, changed, noted, unchanged
+from interlock.commands.errors import OrderRefusedError, conflict
+from interlock.resources.durations import Duration
+from interlock.resources.job import (
+    CREATOR_ANNOTATION,
+    RELEASE_ANNOTATION,
+    RELEASED_ATTEMPTS_ANNOTATION,
+    RETRY_OF_ANNOTATION,
+    Job,
+    JobPhase,
+    JobSpec,
+    unknown_attempts,
+)
+from interlock.resources.metadata import Metadata, Noun
+from interlock.resources.naming import GENERATED, MAX_JOB_NAME
+from interlock.resources.rules import Given, Line
+from interlock.resources.schedule import (
+    RESTARTED,
+    STOPPED,
+    STOPPED_BECAUSE_ANNOTATION,
+    STOPPED_BY_ANNOTATION,
+    SUSPEND_REASON_ANNOTATION,
+    USER_STOP,
+)
+from interlock.resources.transitions import has_ended
+
+_RETRY = "-retry-"
+#: A kill gives no time.
+_AT_ONCE = Duration()
+_USUAL_GRACE = JobSpec().grace_period
+
+
+class Stopping(Noun):
+    """How to end a Job."""
+
+    #: Why, for people to read.
+    reason: Line = ""
+
+
+class Releasing(Noun):
+    """That the tasks of a Job are gone whose fate cannot be proven."""
+
+    #: Why this is sure.
+    reason: Annotated[str, Given("expected why it is sure that they are gone")]
+
+
+class Retrying(Noun):
+    """How to run a Job again."""
+
+
+def stop(job: Job, how: Stopping, by: By) -> Change:
+    """End a Job gracefully, from now on; one that is over stays as it is."""
+    return _ended(job, how, by, "stopping")
+
+
+def kill(job: Job, how: Stopping, by: By) -> Change:
+    """End a Job at once, from now on; one that is over stays as it is."""
+    return _ended(job, how, by, "being killed", grace=_AT_ONCE)
+
+
+def _ended(job: Job, how: Stopping, by: By, word: str, grace: Duration | None = None) -> Change:
+    if has_ended(job):
+        return unchanged(job, f"already {job.status.phase.value.lower()}")
+    after = job if grace is None else replace(job, spec=replace(job.spec, grace_period=grace))
+    if is_of_controlled(job):
+        after = stopped_by_person(after, by, how.reason)
+    elif not _is_told(job, by):
+        # Of a Job that is told already, whoever told it first is the one to name.
+        after = told_to_end(after, by, STOPPED, how.reason)
+    if job.status.phase is JobPhase.UNKNOWN:
+        out = f"if it is surely gone: interlock release {job.metadata.name} --reason …"
+        word = f"{word}; what became of it is not known: {out}"
+    return changed(job, after, word)
+
+
+def told_to_end(job: Job, by: By, verb: str, reason: str = "") -> Job:
+    """The Job that is to end from now on, and why; a stop that is due stays as it is."""
+    assert verb in (STOPPED, RESTARTED), f"{verb} ends nothing"
+    because = f"{verb}: {reason}" if reason else verb
+    notes = {STOPPED_BECAUSE_ANNOTATION: because}
+    if by.who:
+        notes[STOPPED_BY_ANNOTATION] = by.who
+    after = noted(job, notes)
+    if _is_told(job, by):
+        return after
+    return replace(after, spec=replace(after.spec, kill_at=by.now))
+
+
+def stopped_by_person(job: Job, by: By, reason: str = "") -> Job:
+    """A Job of a ControlledJob that is to end: it makes no other in this window."""
+    return noted(told_to_end(job, by, STOPPED, reason), {SUSPEND_REASON_ANNOTATION: USER_STOP})
+
+
+def _is_told(job: Job, by: By) -> bool:
+    """Whether its stop is due already."""
+    return job.spec.kill_at is not None and job.spec.kill_at <= by.now
+
+
+def is_of_controlled(job: Job) -> bool:
+    """Whether a ControlledJob made the Job and manages it."""
+    owners = job.metadata.owner_references
+    return any(owner.controller and owner.kind == "ControlledJob" for owner in owners)
+
+
+def release(job: Job, how: Releasing, by: By) -> Change:  # noqa: ARG001
+    """Take a person's word that the tasks are gone whose fate is unknown: the Job ends.
+
+    The word is about what is unknown now, and is not taken for anything that comes later. Who
+    gave it, the door records.
+    """
+    name, phase = job.metadata.name, job.status.phase
+    if not how.reason.strip():
+        hint = "say why you are sure that it is gone"
+        raise OrderRefusedError("is empty", hint=hint, option="reason")
+    if phase is not JobPhase.UNKNOWN:
+        raise conflict(
+            f"job/{name} is {phase}, not Unknown: its fate needs nobody's word",
+            "it is over, and holds nothing"
+            if has_ended(job)
+            else f"what it holds passes on when it ends; stop it with: interlock stop {name}",
+        )
+    attempts = ",".join(sorted(unknown_attempts(job)))
+    word = {RELEASE_ANNOTATION: how.reason, RELEASED_ATTEMPTS_ANNOTATION: attempts}
+    return changed(job, noted(job, word), "released")
+
+
+def retry(job: Job, how: Retrying, by: By) -> Change:  # noqa: ARG001
+    """Run a Job again, as a new Job with the same definition.
+
+    Moments of the old one are left out: it starts as soon as it may. A kill may have shortened
+    the grace period: that is forgotten.
+    """
+    name, spec = job.metadata.name, job.spec
+    grace = spec.grace_period
+    if spec.kill_at is not None and not grace:
+        grace = _USUAL_GRACE
+    base = name[: MAX_JOB_NAME - len(_RETRY) - GENERATED].rstrip("-")
+    again = Job(
+        metadata=Metadata(
+            generate_name=f"{base}{_RETRY}",
+            namespace=job.metadata.namespace,
+            labels=job.metadata.labels,
+            annotations=created_by({RETRY_OF_ANNOTATION: name}, by),
+        ),
+        spec=replace(
+            spec,
+            kill_at=None,
+            start_after=None,
+            start_by=None,
+            suspend=False,
+            suspend_reason="",
+            grace_period=grace,
+        ),
+    )
+    return Change(made="created", writes=(Write(again),))
+
+
+def created_by(notes: dict[str, str], by: By) -> dict[str, str]:
+    """The annotations of something new, with whoever made it."""
+    return {**notes, CREATOR_ANNOTATION: by.who} if by.who else notes
