@@ -488,3 +488,27 @@ def test_run_follows_the_pod_and_a_kill_ends_it(interlock: Program, controller: 
     assert "killed" in interlock("kill", "x", "--wait").splitlines()[-1]
     interlock("delete", "job/x")
     interlock.access.wait_until_gone(path_of(interlock, "x"))
+
+
+@pytest.mark.parametrize("work", ["pod", "batchJob"])
+def test_a_job_is_put_back_and_begins_a_new_round(
+    interlock: Program, controller: Controller, work: str
+) -> None:
+    assert controller.running
+    template = a_pod("x") if work == "pod" else a_batch_job("x")
+    make(interlock, "x", **{work: {"spec": template["spec"]}}, locks=[{"key": "db"}])
+    interlock("wait", "x", "--for", "started")
+    interlock.access.wait_for(path_of(interlock, "x"), lambda job: _runs(job, "x-0-0"))
+
+    told = interlock("requeue", "x", "--reason", "node 12 is slow")
+
+    assert "is being stopped; gives back lock db, then waits again, behind others" in told
+    found = interlock.access.wait_for(path_of(interlock, "x"), lambda job: _runs(job, "x-0-r1-0"))
+    assert found["status"]["admission"]["eviction"]["message"] == "node 12 is slow"
+    assert "put back" in interlock("why", "x")
+    interlock("kill", "x", "--wait")
+
+
+def _runs(job: Document, task: str) -> bool:
+    active = job.get("status", {}).get("execution", {}).get("active", [])
+    return [(one["name"], one["state"]) for one in active] == [(task, "Running")]

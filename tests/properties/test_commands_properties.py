@@ -15,7 +15,7 @@ from interlock.commands.change import By, Change
 from interlock.commands.controlled import ControlledView
 from interlock.commands.errors import OrderRefusedError
 from interlock.commands.exceptions import Extending, Holding, Skipping
-from interlock.commands.jobs import Releasing, Stopping
+from interlock.commands.jobs import Releasing, Requeuing, Stopping
 from interlock.commands.on_demand import Running, Switching
 from interlock.commands.suspension import Suspending
 from interlock.commands.table import COMMANDS, Command
@@ -34,6 +34,7 @@ STATES = ("Running", "Succeeded", "Failed", "Killed")
 WAYS: dict[type[Noun], list[Noun]] = {
     Stopping: [Stopping(), Stopping(reason="why")],
     Releasing: [Releasing(reason="sure")],
+    Requeuing: [Requeuing(reason="slow")],
     Suspending: [Suspending(), Suspending(reason="why")],
     Running: [Running(), Running(after=Duration(hours=1))],
     Switching: [Switching(), Switching(schedule=0)],

@@ -1,4 +1,4 @@
-"""Orders to Jobs: stop, kill, release, retry."""
+"""Orders to Jobs: stop, kill, requeue, release, retry."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from interlock.resources.job import (
     CREATOR_ANNOTATION,
     RELEASE_ANNOTATION,
     RELEASED_ATTEMPTS_ANNOTATION,
+    REQUEUE_ANNOTATION,
+    REQUEUE_ROUND_ANNOTATION,
+    REQUEUED_BY_ANNOTATION,
     RETRY_OF_ANNOTATION,
     Job,
     JobPhase,
@@ -30,7 +33,7 @@ from interlock.resources.schedule import (
     SUSPEND_REASON_ANNOTATION,
     USER_STOP,
 )
-from interlock.resources.transitions import has_ended
+from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 
 _RETRY = "-retry-"
 #: A kill gives no time.
@@ -50,6 +53,13 @@ class Releasing(Noun):
 
     #: Why this is sure.
     reason: Annotated[str, Given("expected why it is sure that they are gone")]
+
+
+class Requeuing(Noun):
+    """How to put a Job back."""
+
+    #: Why, for people to read.
+    reason: Annotated[Line, Given("expected why it is put back")]
 
 
 class Retrying(Noun):
@@ -130,6 +140,33 @@ def release(job: Job, how: Releasing, by: By) -> Change:  # noqa: ARG001
     attempts = ",".join(sorted(unknown_attempts(job)))
     word = {RELEASE_ANNOTATION: how.reason, RELEASED_ATTEMPTS_ANNOTATION: attempts}
     return changed(job, noted(job, word), "released")
+
+
+def requeue(job: Job, how: Requeuing, by: By) -> Change:
+    """Put a Job back that was let in: it is stopped, gives everything back, and waits again.
+
+    The order is for the round that the Job is in, and is not taken for anything that comes later.
+    """
+    name = job.metadata.name
+    if not how.reason.strip():
+        raise OrderRefusedError("is empty", hint="say why it is put back", option="reason")
+    if has_ended(job):
+        raise conflict(
+            f"job/{name} is over: {job.status.phase}", f"run it again with: interlock retry {name}"
+        )
+    if job.is_going or _is_told(job, by) or job.status.execution.stopping_for is not None:
+        raise conflict(f"job/{name} is about to end", "what ends is not put back")
+    if not is_admitted(job):
+        return unchanged(job, "waits already")
+    round = str(job.status.execution.round)
+    if is_evicting(job) or job.metadata.annotations.get(REQUEUE_ROUND_ANNOTATION) == round:
+        return unchanged(job, "is being put back already")
+    order = {REQUEUE_ANNOTATION: how.reason, REQUEUE_ROUND_ANNOTATION: round}
+    if by.who:
+        order[REQUEUED_BY_ANNOTATION] = by.who
+    held = ", ".join(f"lock {grant.key}" for grant in job.status.admission.grants)
+    gives = f"gives back {held}, then" if held else "then"
+    return changed(job, noted(job, order), f"is being stopped; {gives} waits again, behind others")
 
 
 def retry(job: Job, how: Retrying, by: By) -> Change:  # noqa: ARG001

@@ -60,6 +60,13 @@ def _all() -> tuple[Command, ...]:
         ("stop", jobs.Stopping, jobs.stop, _CHANGES, "end it gracefully"),
         ("kill", jobs.Stopping, jobs.kill, _CHANGES, "end it at once"),
         (
+            "requeue",
+            jobs.Requeuing,
+            jobs.requeue,
+            _CHANGES,
+            "put it back: it is stopped, gives everything back, and waits again",
+        ),
+        (
             "release",
             jobs.Releasing,
             jobs.release,

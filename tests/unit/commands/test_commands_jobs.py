@@ -10,7 +10,17 @@ from msgspec.structs import replace
 
 from interlock.commands.change import By, Change, Write, rebased
 from interlock.commands.errors import OrderRefusedError, Refusal
-from interlock.commands.jobs import Releasing, Retrying, Stopping, kill, release, retry, stop
+from interlock.commands.jobs import (
+    Releasing,
+    Requeuing,
+    Retrying,
+    Stopping,
+    kill,
+    release,
+    requeue,
+    retry,
+    stop,
+)
 from interlock.commands.suspension import Held, Resuming, Suspending, resume, suspend
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.checks import problems_of
@@ -261,3 +271,50 @@ def test_nothing_follows_for_what_needs_no_order_any_more(found: Job | None) -> 
 
 def test_a_patch_tells_what_changes_and_nothing_else() -> None:
     assert Write(JOB, JOB).patch == {}
+
+
+def let_in(job: Job, **execution: Any) -> Job:
+    return with_status(job, JobPhase.RUNNING, ExecutionStatus(total=1, started_at=T0, **execution))
+
+
+def test_a_requeue_is_for_the_round_that_the_job_is_in() -> None:
+    change = requeue(let_in(JOB, round=2), Requeuing(reason="node 12 is slow"), ANN)
+
+    assert patch_of(change) == {
+        "metadata": {
+            "annotations": {
+                "interlock.dev/requeue": "node 12 is slow",
+                "interlock.dev/requeue-round": "2",
+                "interlock.dev/requeued-by": "ann",
+            }
+        }
+    }
+    assert change.told == ("job/x is being stopped; then waits again, behind others",)
+
+
+def test_a_requeue_that_was_given_is_not_given_again() -> None:
+    job = let_in(JOB)
+    ordered = requeue(job, Requeuing(reason="slow"), ANN).writes[0].after
+    assert isinstance(ordered, Job)
+
+    for again, told in ((ordered, "is being put back already"), (JOB, "waits already")):
+        change = requeue(again, Requeuing(reason="slower"), ANN)
+        assert (change.writes, change.told) == ((), (f"job/x {told}",))
+
+
+@pytest.mark.parametrize(
+    ("job", "reason", "refusal", "hint"),
+    [
+        pytest.param(over(JOB), "slow", Refusal.CONFLICT, "interlock retry x", id="it is over"),
+        pytest.param(
+            told_to_stop(let_in(JOB), EARLIER), "slow", Refusal.CONFLICT, "what ends", id="it ends"
+        ),
+        pytest.param(let_in(JOB), " ", Refusal.INVALID, "say why", id="no reason"),
+    ],
+)
+def test_what_requeue_refuses(job: Job, reason: str, refusal: Refusal, hint: str) -> None:
+    with pytest.raises(OrderRefusedError) as refused:
+        requeue(job, Requeuing(reason=reason), ANN)
+
+    assert refused.value.refusal is refusal
+    assert hint in refused.value.hint

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 #: How often an order is worked out anew because somebody else wrote meanwhile.
 _TRIES = 10
 #: These change fields of their own alone, so what a newer version wrote beside them is no obstacle.
-_LENIENT = frozenset({"stop", "kill", "release", "suspend", "resume"})
+_LENIENT = frozenset({"stop", "kill", "requeue", "release", "suspend", "resume"})
 
 Item = dict[str, Any]
 

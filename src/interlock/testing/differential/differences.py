@@ -11,7 +11,12 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
 from interlock.resources.codec import from_builtins, to_builtins
-from interlock.resources.job import CREATOR_ANNOTATION, RELEASED_BY_ANNOTATION, JobSpec
+from interlock.resources.job import (
+    CREATOR_ANNOTATION,
+    RELEASED_BY_ANNOTATION,
+    REQUEUED_BY_ANNOTATION,
+    JobSpec,
+)
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION, SUSPENDED_BY_ANNOTATION
 from interlock.testing.differential.scenario import Object
 
@@ -101,6 +106,7 @@ ALLOWED = (
             STOPPED_BY_ANNOTATION,
             SUSPENDED_BY_ANNOTATION,
             RELEASED_BY_ANNOTATION,
+            REQUEUED_BY_ANNOTATION,
         )
     ),
     Allowed(
@@ -114,6 +120,7 @@ ALLOWED = (
     Allowed("status.*.notBefore", _only_that_it_is_there, "time"),
     Allowed("status.*.lastTransitionTime", _only_that_it_is_there, "time"),
     Allowed("status.admission.sequence", _only_that_it_is_there, "a version of the store"),
+    Allowed("status.admission.eviction.by", None, "as with the annotations above"),
     Allowed(
         "status.admission.grants.token",
         _only_that_it_is_there,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from interlock.resources.job import REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION
 from interlock.resources.tasks import task_name
 from interlock.testing.differential.jobs import ScenarioJobs
 from interlock.testing.differential.scenario import (
@@ -17,6 +18,7 @@ from interlock.testing.differential.scenario import (
     LetGo,
     Object,
     Receive,
+    Requeue,
     Scenario,
     Step,
     Until,
@@ -68,6 +70,9 @@ class _Player:
                 jobs.change(job, {"spec": spec})
             case Delete(job):
                 jobs.delete(job)
+            case Requeue(job, round):
+                order = {REQUEUE_ANNOTATION: "slow", REQUEUE_ROUND_ANNOTATION: str(round)}
+                jobs.change(job, {"metadata": {"annotations": order}})
             case Receive(job, task, attempt):
                 self._receive(job, task_name(job, task, attempt))
             case _:

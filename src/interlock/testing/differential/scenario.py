@@ -162,6 +162,13 @@ class Delete(Struct, frozen=True):
     job: str
 
 
+class Requeue(Struct, frozen=True):
+    """Have a Job wait again that was let in; `round` is how often that was done before."""
+
+    job: str
+    round: int
+
+
 class Receive(Struct, frozen=True):
     """Tell the arguments and variables with which an attempt was started."""
 
@@ -170,7 +177,7 @@ class Receive(Struct, frozen=True):
     attempt: int
 
 
-Step = Create | Until | LetGo | Change | Delete | Receive
+Step = Create | Until | LetGo | Change | Delete | Requeue | Receive
 
 
 def create(job: str, work: Work, **spec: Any) -> Create:
@@ -211,6 +218,11 @@ def resume(job: str) -> Change:
 def delete(job: str) -> Delete:
     """Ask for a Job to be gone."""
     return Delete(job)
+
+
+def requeue(job: str, *, round: int = 0) -> Requeue:
+    """Put a Job back."""
+    return Requeue(job, round)
 
 
 def receive(job: str, *, task: int = 0, attempt: int = 0) -> Receive:
