@@ -40,10 +40,10 @@ format: setup
 	$(BIN)/ruff check --quiet --fix .
 
 simulate: setup
-	$(BIN)/python -m interlock.testing.simulation --seeds $(SEEDS)
+	$(BIN)/python -m support.simulation --seeds $(SEEDS)
 
 storm: setup
-	$(BIN)/python -m interlock.testing.storm --seed $(SEED) kills --minutes $(MINUTES)
+	$(BIN)/python -m support.storm --seed $(SEED) kills --minutes $(MINUTES)
 
 bench: setup
 	$(BIN)/python -m bench

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 from bench.kube_load import Clocks, Load, load_on, memory_mib, processor_s
 from bench.table import show
-from interlock.kube.installation import Installation
-from interlock.kube.policy import policy
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Cluster, find
-from interlock.testing.kube.binaries import HELP
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import Play, a_pod
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.policy import policy
+from support.cluster_store import install
+from support.kube import Cluster, find
+from support.kube.binaries import HELP
+from support.kube.controllers import Controller
+from support.kube.pods import Play, a_pod
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/interlock"
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from bench.kube_load import Load, load_on, on_a_cluster
 from bench.table import show
-from interlock.testing.kube import Cluster
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import Play, a_pod
+from support.kube import Cluster
+from support.kube.controllers import Controller
+from support.kube.pods import Play, a_pod
 
 EACH = 500
 QUICK = 20

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from bench.cluster import _a_job, _is_running, _jobs, _pods, _timed
 from bench.kube_load import Clocks, Load, load_on, on_a_cluster
 from bench.table import show
-from interlock.testing.kube import Cluster
-from interlock.testing.kube.pods import Play, a_pod
+from support.kube import Cluster
+from support.kube.pods import Play, a_pod
 
 EACH = 300
 QUICK = 40

@@ -26,18 +26,18 @@ import uvloop
 
 from bench.table import show
 from interlock.control.clock import SystemClock
-from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Listener, Runtime, TaskStop
+from interlock.control.write_fence import WriteFence
 from interlock.plane import ControlPlane
-from interlock.resources.cron_lines import CronLines
 from interlock.resources.job import Job, JobSpec, WhenTaken
 from interlock.resources.job_config import Concurrency, JobConfig, JobConfigSpec
 from interlock.resources.metadata import Metadata
 from interlock.resources.process import NoopSpec
 from interlock.resources.schedule import JobTemplate, ScheduleSpec
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
+from interlock.resources.values.cron_lines import CronLines
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite.store import SqliteStore
 
@@ -133,7 +133,7 @@ async def _assemble(place: Path) -> Assembly:
     async def connect(_: int) -> Runtime:
         return NoRuntime()
 
-    election = Election(store, clock, Random(), Gate(clock), "bench", sole=True)
+    election = Election(store, clock, Random(), WriteFence(clock), "bench", sole=True)
     plane = ControlPlane(
         store=store,
         journal=store.journal,

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import VERSIONS, Access, Cluster, User, find
-from interlock.testing.kube.binaries import HELP
+from support.cluster_store import install
+from support.kube import VERSIONS, Access, Cluster, User, find
+from support.kube.binaries import HELP
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

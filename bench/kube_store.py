@@ -21,18 +21,18 @@ from pathlib import Path
 from random import Random
 
 from interlock.control.clock import SystemClock
-from interlock.kube.client import Call, Client
-from interlock.kube.config import ClusterConfig
-from interlock.kube.store import KubernetesStore
+from interlock.kube.client.api_client import Call, Client
+from interlock.kube.client.config import ClusterConfig
+from interlock.kube.store.cluster_store import KubernetesStore
 from interlock.resources.cluster import Namespace
 from interlock.resources.codec import encode
 from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.process import ProcessSpec
 from interlock.testing.builders import a_job
-from interlock.testing.cluster_store import install, store_on
-from interlock.testing.kube import Cluster, find
-from interlock.testing.kube.binaries import HELP
+from support.cluster_store import install, store_on
+from support.kube import Cluster, find
+from support.kube.binaries import HELP
 
 ROUNDS = 3
 PART = 1000

@@ -17,11 +17,11 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from bench.table import medians, show
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.due import Schedule, next_after, previous_at_or_before
-from interlock.resources.timing.plans import Plan
-from interlock.resources.timing.windows import read_window
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.cron import read_cron
+from interlock.timing.due import Schedule, next_after, previous_at_or_before
+from interlock.timing.plans import Plan
+from interlock.timing.windows import read_window
+from interlock.timing.zones import find_zone
 
 ROUNDS = 7
 #: How many moments are asked about in a round; the libraries are slower and get fewer.

@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-from interlock.testing.kube.binaries import VERSIONS, cache, candidates, inspect
+from support.kube.binaries import VERSIONS, cache, candidates, inspect
 
 #: The digest of go.mod and go.sum as Go completes them for the versions named here.
 DIGEST = "9fa56b7560aaa26925343ac51c088ec077f66a4ecf093c9ad8141938c20e4c71"

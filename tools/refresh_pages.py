@@ -21,7 +21,7 @@ from docs_cluster import ClusterRunner, a_cluster
 from docs_pages import ASKS_FOR_CODE, Block, blocks_of, commands_of, name_of
 from docs_runner import PageRunner, kubectl_for, pages_to_run
 
-from interlock.testing.kube import find
+from support.kube import find
 
 #: Makes a reader of a page, in a folder of its own.
 Reads = Callable[[str, Path], PageRunner]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.testing.kube.binaries import HELP, find
+from support.kube.binaries import HELP, find
 
 #: These folders of tests come first, in this order; then all others, and the quick ones last.
 FIRST = ("e2e", "simulation", "docs", "contract")

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interlock import __version__
-from interlock.kube.definitions import definitions
-from interlock.kube.installation import Installation, Manifest
-from interlock.kube.manifests import manifests, to_yaml
+from interlock.kube.install.definitions import definitions
+from interlock.kube.install.installation import Installation, Manifest
+from interlock.kube.install.manifests import manifests, to_yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = "chart/interlock"

@@ -15,10 +15,10 @@ from interlock.api.requests import SOCKET
 from interlock.api.routing import Route
 from interlock.modes.cli.reference import page
 from interlock.resources.admission import RefusalReason, WaitReason
-from interlock.resources.explanation import Explanation, explain
+from interlock.resources.describe.explanation import Explanation, explain
+from interlock.resources.describe.shapes import description_of, member_descriptions
 from interlock.resources.job import JobPhase
 from interlock.resources.kinds import KINDS, Kind, rows
-from interlock.resources.shapes import description_of, member_descriptions
 from interlock.resources.tasks import (
     ExecutionReason,
     StopCause,
@@ -27,7 +27,7 @@ from interlock.resources.tasks import (
 )
 from interlock.resources.transitions import JOB_MOVES
 from interlock.testing.asking import Asker, a_store
-from interlock.testing.reports import Reports
+from support.reports import Reports
 
 ROOT = Path(__file__).resolve().parent.parent
 _NOTE = "<!-- Written by tools/write_docs.py from the code. Change the code, then `make docs`. -->"

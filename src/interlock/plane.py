@@ -20,23 +20,23 @@ from interlock.control.clock import Clock, pause
 from interlock.control.garbage import INDEXES, Garbage
 from interlock.control.informer import Informer
 from interlock.control.lease import Election
+from interlock.control.live_reads import LiveReads
 from interlock.control.loop import Loop
 from interlock.control.loop import Observer as Counting
 from interlock.control.metrics import Metrics
-from interlock.control.proofs import Proofs
 from interlock.control.queue import WorkQueue
 from interlock.control.reconciler import Change, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task, stop_in_order
 from interlock.control.turns import PART
+from interlock.errors import InterlockError
 from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.execution.restoring import Restorable, clear_away
-from interlock.reporting.lines import BY_LOCK, locks_asked_for
+from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
@@ -78,7 +78,7 @@ class Site(Struct, frozen=True):
     caches: Caches
     reports: Reports
     #: Answers that the caches cannot give; each room has its own, which wake that room.
-    proofs: Proofs
+    proofs: LiveReads
     settings: PlaneSettings
 
 
@@ -168,8 +168,8 @@ class ControlPlane:
             (_REPORTED, *(room.indexes for room in self._rooms)),
         )
         self.election = election
-        self.gate = election.gate
-        self.metrics = Metrics([room.name for room in self._rooms], gate=self.gate)
+        self.fence = election.fence
+        self.metrics = Metrics([room.name for room in self._rooms], fence=self.fence)
         self._informers = tuple(self._informer(cache) for cache in self.caches.values())
         #: The loop of the present leadership; None while another leads.
         self.loop: Loop | None = None
@@ -224,7 +224,7 @@ class ControlPlane:
             # Cleared before the wait: a lead that is lost again at once must not go unseen.
             self._lost.clear()
             await self.election.leading.wait()
-            term = self.gate.term
+            term = self.fence.term
             try:
                 runtime = await self._connect(term)
                 if self._restored is not None and self._restored.is_restored:
@@ -268,8 +268,8 @@ class ControlPlane:
             caches=self.caches,
             reports=reports,
             queue=queue,
-            applier=Applier(self._store, runtime, self._clock, self.gate),
-            gate=self.gate,
+            applier=Applier(self._store, runtime, self._clock, self.fence),
+            fence=self.fence,
             clock=self._clock,
             journal=self._journal,
             metrics=self.metrics,
@@ -298,8 +298,8 @@ class ControlPlane:
                 proof.close()
             queue.close()
 
-    def _proofs(self) -> Proofs:
-        return Proofs(self._store, self.caches, self._clock)
+    def _proofs(self) -> LiveReads:
+        return LiveReads(self._store, self.caches, self._clock)
 
     def _informer(self, cache: Cache[Any]) -> Informer[Any]:
         return Informer(

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.resources.errors import FencedError
+from interlock.errors import FencedError
 from interlock.resources.tasks import ReportState, TaskReport
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Access, find, shared
-from interlock.testing.kube.binaries import HELP
-from interlock.testing.kube.pod_workshop import PodShop
 from interlock.testing.runtime_contract import Exits, RuntimeContract, Scene, WorkShop, is_over
+from support.cluster_store import install
+from support.kube import Access, find, shared
+from support.kube.binaries import HELP
+from support.kube.pod_workshop import PodShop
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +54,9 @@ class TestPodRuntime(RuntimeContract):
         async def scene(shop: WorkShop) -> None:
             assert isinstance(shop, PodShop)
             order = shop.order(Exits())
-            gate = shop.gate
+            fence = shop.fence
             # The pod is seen as soon as it is there, and before the answer allows the next write.
-            shop.runtime.subscribe(lambda _: gate.shut("the lease ran out"))
+            shop.runtime.subscribe(lambda _: fence.shut("the lease ran out"))
             with pytest.raises(FencedError):
                 await shop.runtime.launch([order])
             await shop.crash()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from interlock.testing.runtime_contract import RuntimeContract, Scene
-from interlock.testing.workshop import ProcessShop
+from support.workshop import ProcessShop
 
 
 class TestProcessRuntime(RuntimeContract):

@@ -19,8 +19,8 @@ from interlock.control.runtime import (
     RuntimeUnavailableError,
     TaskStop,
 )
+from interlock.errors import FencedError, UnavailableError
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
-from interlock.resources.errors import FencedError, UnavailableError
 from interlock.resources.metadata import Order
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
 from interlock.runtimes.router import Router
@@ -35,7 +35,7 @@ from interlock.testing.runtime_contract import (
     is_over,
     stop_of,
 )
-from interlock.testing.simulation.workshop import SimWorkShop
+from support.simulation.workshop import SimWorkShop
 
 OTHER = "others"
 

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from interlock.errors import ConflictError
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.kube.pods.manifest import arm_pod, pod_of
-from interlock.kube.pods.wire import Pod
-from interlock.resources.errors import ConflictError
+from interlock.kube.pods.models import Pod
 from interlock.resources.tasks import TaskReport
 from interlock.testing.builders import T0
 from interlock.testing.runtime_contract import Exits, RuntimeContract, Scene, WorkShop, is_over
-from interlock.testing.simulation.kube_api import Body, SimApi, gates_of, place_of
-from interlock.testing.simulation.pod_workshop import SimPodShop
+from support.simulation.kube_api import Body, SimApi, gates_of, place_of
+from support.simulation.pod_workshop import SimPodShop
 
 
 class TestSimulatedPods(RuntimeContract):

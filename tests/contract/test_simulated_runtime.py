@@ -8,7 +8,7 @@ from random import Random
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.tasks import is_ready, progress_of, returned_of
 from interlock.testing.runtime_contract import ExitsWhenTold, RuntimeContract, Scene, is_over
-from interlock.testing.simulation.workshop import SimWorkShop
+from support.simulation.workshop import SimWorkShop
 
 
 class TestSimulatedRuntime(RuntimeContract):

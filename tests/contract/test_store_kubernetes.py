@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from interlock.kube.journal import KubernetesJournal
+from interlock.kube.store.journal import KubernetesJournal
 from interlock.store.contract import Journal, Store
-from interlock.testing.cluster_store import install, store_on
-from interlock.testing.kube import Access, find, shared
-from interlock.testing.kube.binaries import HELP
 from interlock.testing.store_contract import JournalContract, StoreContract
+from support.cluster_store import install, store_on
+from support.kube import Access, find, shared
+from support.kube.binaries import HELP
 
 
 @pytest.fixture(scope="module")

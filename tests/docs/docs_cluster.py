@@ -10,13 +10,13 @@ from pathlib import Path
 from docs_pages import EMPTY, Block, Command, commands_of
 from docs_runner import PageRunner, find_kubectl
 
-from interlock.kube.definitions import definitions
-from interlock.kube.installation import Installation
-from interlock.testing.kube import Access, Cluster
-from interlock.testing.kube.cluster import node_is_schedulable
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import NODE_NOT_READY
+from interlock.kube.install.definitions import definitions
+from interlock.kube.install.installation import Installation
 from interlock.testing.serving import Server
+from support.kube import Access, Cluster
+from support.kube.cluster import node_is_schedulable
+from support.kube.controllers import Controller
+from support.kube.pods import NODE_NOT_READY
 
 #: How fake nodes play a pod that was told nothing: by the words of its command.
 _STAGES = Path(__file__).with_name("kwok.yaml")

@@ -15,8 +15,8 @@ import pytest
 from docs_pages import ROOT
 
 from interlock.api.answers import REASONS
+from interlock.client.errors import MEANINGS
 from interlock.execution.orders import order_of
-from interlock.modes.cli.errors import MEANINGS
 from interlock.reporting import config_why, controlled_why, schedule_why
 from interlock.resources.admission import AdmissionStatus, Grant, RefusalReason, WaitReason
 from interlock.resources.controlled_job import ControlledAction, OverrideAction, WindowOutcome

@@ -13,8 +13,8 @@ from typing import Any
 from unittest.mock import patch
 
 from interlock.modes.cli.main import main
-from interlock.testing.kube import Access, User
 from interlock.testing.serving import PATIENCE_S
+from support.kube import Access, User
 
 #: What would lead a command elsewhere.
 _ELSEWHERE = ("INTERLOCK_SERVER", "INTERLOCK_DATA", "INTERLOCK_TOKEN_FILE", "KUBECONFIG")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.testing.kube import Access, Cluster, find, shared
-from interlock.testing.kube.binaries import HELP
+from support.kube import Access, Cluster, find, shared
+from support.kube.binaries import HELP
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ import select
 import time
 from typing import Any
 
-from interlock.kube.definitions import definitions
-from interlock.kube.installation import Installation
-from interlock.kube.rbac import rbac
+from interlock.kube.install.definitions import definitions
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.rbac import rbac
 from interlock.resources.kinds import KINDS
-from interlock.testing.kube.access import Access, Answer, Document, User
 from interlock.testing.serving import PATIENCE_S
+from support.kube.access import Access, Answer, Document, User
 
 #: How the API server names the collections of its own kinds that we install.
 _PLURALS = {

@@ -9,15 +9,15 @@ from typing import Any
 
 from commanding import Program
 
-from interlock.modes.cli.api import Api
-from interlock.modes.cli.kinds import JOBS, Kind
-from interlock.modes.cli.kubeconfig import read_context
-from interlock.modes.cli.moving import marks
-from interlock.modes.cli.moving.mover import Mover
-from interlock.modes.cli.moving.sides import Side
-from interlock.modes.cli.target import Target
-from interlock.testing.kube import Access
+from interlock.client.api import Api
+from interlock.client.kinds import JOBS, Kind
+from interlock.client.kubeconfig import read_context
+from interlock.client.target import Target
+from interlock.migration import annotations as marks
+from interlock.migration.endpoints import Side
+from interlock.migration.mover import Mover
 from interlock.testing.serving import Server
+from support.kube import Access
 
 Job = dict[str, Any]
 

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from interlock.kube.pods.silence import PodTimes
+from interlock.kube.pods.unreachable_nodes import PodTimes
 from interlock.resources.tasks import ReportState, TaskId
-from interlock.testing.kube import Access
-from interlock.testing.kube.cluster import node_is_ready
-from interlock.testing.kube.pod_workshop import PodShop
-from interlock.testing.kube.pods import a_node
 from interlock.testing.runtime_contract import Told
 from interlock.testing.serving import PATIENCE_S
+from support.kube import Access
+from support.kube.cluster import node_is_ready
+from support.kube.pod_workshop import PodShop
+from support.kube.pods import a_node
 
 #: A second is enough to tell a silent node from one that answers.
 HASTY = PodTimes(

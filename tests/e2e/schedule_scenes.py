@@ -18,11 +18,11 @@ from urllib.parse import urlencode
 from commanding import Program
 from installing import allow, collection_of, wait_until_allowed
 
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Access, User
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import Play, a_batch_job, a_pod
 from interlock.testing.serving import PATIENCE_S
+from support.cluster_store import install
+from support.kube import Access, User
+from support.kube.controllers import Controller
+from support.kube.pods import Play, a_batch_job, a_pod
 
 Object = dict[str, Any]
 _T = TypeVar("_T")

@@ -8,16 +8,16 @@ import pytest
 from pod_scenes import HASTY, is_in, play
 
 from interlock.control.runtime import TaskStop
+from interlock.errors import FencedError
 from interlock.kube.pods import naming
 from interlock.kube.pods.logs import PodLogs
-from interlock.resources.errors import FencedError
 from interlock.resources.tasks import ReportState
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Access
-from interlock.testing.kube.cluster import POD_LOG
-from interlock.testing.kube.pod_workshop import PodShop
-from interlock.testing.kube.pods import Play
 from interlock.testing.runtime_contract import is_over
+from support.cluster_store import install
+from support.kube import Access
+from support.kube.cluster import POD_LOG
+from support.kube.pod_workshop import PodShop
+from support.kube.pods import Play
 
 
 @pytest.fixture
@@ -112,8 +112,8 @@ def test_a_batch_job_that_is_stopped_ends_with_its_pods(cluster: Access, namespa
 def test_a_batch_job_that_was_not_armed_is_adopted(cluster: Access, namespace: str) -> None:
     async def scene(shop: PodShop) -> None:
         order = shop.batch_order({Play.RUNS_FOR: "100ms"})
-        gate = shop.gate
-        shop.runtime.subscribe(lambda _: gate.shut("crashed"))
+        fence = shop.fence
+        shop.runtime.subscribe(lambda _: fence.shut("crashed"))
         with pytest.raises(FencedError):
             await shop.runtime.launch([order])
         await shop.crash()
@@ -133,8 +133,8 @@ def test_a_batch_job_that_is_stopped_before_it_is_armed_never_runs(
 ) -> None:
     async def scene(shop: PodShop) -> None:
         order = shop.batch_order({})
-        gate = shop.gate
-        shop.runtime.subscribe(lambda _: gate.shut("crashed"))
+        fence = shop.fence
+        shop.runtime.subscribe(lambda _: fence.shut("crashed"))
         with pytest.raises(FencedError):
             await shop.runtime.launch([order])
         await shop.crash()

@@ -7,11 +7,11 @@ from difflib import unified_diff
 
 import pytest
 
-from interlock.testing.differential import Scenario, play, play_schedule
-from interlock.testing.differential.cluster import ClusterStage
-from interlock.testing.differential.embedded import EmbeddedStage
-from interlock.testing.differential.scenarios import SCENARIOS, SCHEDULES
-from interlock.testing.kube import Access
+from support.differential import Scenario, play, play_schedule
+from support.differential.cluster import ClusterStage
+from support.differential.embedded import EmbeddedStage
+from support.differential.scenarios import SCENARIOS, SCHEDULES
+from support.kube import Access
 
 
 @pytest.fixture(scope="module")

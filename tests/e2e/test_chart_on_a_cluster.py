@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from installing import collection_of, install_definitions
 
-from interlock.testing.kube.access import Access
 from interlock.testing.serving import PATIENCE_S
+from support.kube.access import Access
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "ensure_helm.py"))

@@ -17,14 +17,14 @@ import yaml
 from commanding import Program
 from installing import apply, install_definitions, wait_until_allowed
 
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import manifests
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import manifests
 from interlock.resources.lock import lock_name
-from interlock.testing.kube import Access, Cluster, User
-from interlock.testing.kube.access import Document
-from interlock.testing.kube.cluster import POD_LOG
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import Play, a_batch_job, a_pod
+from support.kube import Access, Cluster, User
+from support.kube.access import Document
+from support.kube.cluster import POD_LOG
+from support.kube.controllers import Controller
+from support.kube.pods import Play, a_batch_job, a_pod
 
 GROUP = "/apis/interlock.dev/v1alpha1"
 NOW = "2026-01-05T12:00:00Z"

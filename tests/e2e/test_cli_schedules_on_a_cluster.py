@@ -13,7 +13,7 @@ import pytest
 from commanding import Program
 from installing import install_definitions
 
-from interlock.testing.kube import Access, Cluster
+from support.kube import Access, Cluster
 
 GROUP = "/apis/interlock.dev/v1alpha1"
 POD = {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}

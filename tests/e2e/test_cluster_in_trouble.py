@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from interlock.testing.kube import VERSIONS, Cluster, shared
-from interlock.testing.kube.access import Document
-from interlock.testing.kube.cluster import NODES, node_is_schedulable
-from interlock.testing.kube.pods import NODE_NOT_READY, Play, a_pod
 from interlock.testing.serving import PATIENCE_S
+from support.kube import VERSIONS, Cluster, shared
+from support.kube.access import Document
+from support.kube.cluster import NODES, node_is_schedulable
+from support.kube.pods import NODE_NOT_READY, Play, a_pod
 
 #: Has a cluster until it is killed, and tells the processes it is made of.
 OWNER = """
 import sys
 from pathlib import Path
-from interlock.testing.kube import VERSIONS, Cluster
+from support.kube import VERSIONS, Cluster
 cluster = Cluster(Path(sys.argv[1]), Path(sys.argv[2])).start()
 cluster.pause("etcd")
 print(*(cluster.component(name).pid for name in VERSIONS), flush=True)
@@ -30,7 +30,7 @@ sys.stdin.read()
 USER = """
 import sys
 from pathlib import Path
-from interlock.testing.kube import shared
+from support.kube import shared
 with shared(Path(sys.argv[1]), Path(sys.argv[2])):
     print("in", flush=True)
     sys.stdin.read()

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from interlock.testing.kube import VERSIONS, Access, User
-from interlock.testing.kube.access import Document
-from interlock.testing.kube.cluster import NODES, POD_LOG, node_is_ready
-from interlock.testing.kube.pods import Play, a_batch_job, a_pod
+from support.kube import VERSIONS, Access, User
+from support.kube.access import Document
+from support.kube.cluster import NODES, POD_LOG, node_is_ready
+from support.kube.pods import Play, a_batch_job, a_pod
 
 
 def has_phase(phase: str) -> Callable[[Document], bool]:

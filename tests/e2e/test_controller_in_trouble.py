@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from interlock.modes.cli.main import main
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Cluster, User
-from interlock.testing.kube.controllers import Controller
+from support.cluster_store import install
+from support.kube import Cluster, User
+from support.kube.controllers import Controller
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
 JOB = {"apiVersion": "interlock.dev/v1alpha1", "kind": "Job", "spec": {"noop": {}}}

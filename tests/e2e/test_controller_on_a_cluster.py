@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from installing import wait_until_allowed
 
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Access, User
-from interlock.testing.kube.access import Document
-from interlock.testing.kube.cluster import POD_LOG
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import Play, a_pod
 from interlock.testing.serving import PATIENCE_S
+from support.cluster_store import install
+from support.kube import Access, User
+from support.kube.access import Document
+from support.kube.cluster import POD_LOG
+from support.kube.controllers import Controller
+from support.kube.pods import Play, a_pod
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/{}/jobs"
 

@@ -12,18 +12,18 @@ import pytest
 import yaml
 from installing import DRY_RUN, collection_of, condition_of, install_definitions, warnings_of
 
+from interlock.errors import InterlockError
 from interlock.execution.orders import order_of
-from interlock.kube.definitions import definitions
-from interlock.resources.checks import check_update
+from interlock.kube.install.definitions import definitions
+from interlock.resources.checks.pod_fields import BATCH_JOB_FIELDS, CONTAINER_FIELDS, POD_FIELDS
 from interlock.resources.codec import encode, from_builtins
-from interlock.resources.errors import InterlockError
+from interlock.resources.door.checking import check_update
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job import Job
 from interlock.resources.kinds import decode
 from interlock.resources.lock import lock_name
-from interlock.resources.pod_fields import BATCH_JOB_FIELDS, CONTAINER_FIELDS, POD_FIELDS
-from interlock.resources.validation import read_resource
 from interlock.resources.work import BatchWork, PodWork
-from interlock.testing.kube.access import Access, Answer
+from support.kube.access import Access, Answer
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The tables of the unit tests: the same rows are sent to the API server.

@@ -12,8 +12,8 @@ import pytest
 from installing import allowed, wait_until_allowed
 from schedule_scenes import Scene, batch_work, pod_work, scene
 
-from interlock.testing.kube import Access, User
-from interlock.testing.kube.pods import Play
+from support.kube import Access, User
+from support.kube.pods import Play
 
 Object = dict[str, Any]
 

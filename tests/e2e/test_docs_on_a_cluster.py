@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Access, User
-from interlock.testing.kube.controllers import Controller
+from support.cluster_store import install
+from support.kube import Access, User
+from support.kube.controllers import Controller
 
 # The pages are read where those for a server of our own are.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "docs"))

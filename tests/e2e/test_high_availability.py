@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from installing import allow
 
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Access, Cluster, User
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import Play, a_pod
-from interlock.testing.kube.recording import Recorder
-from interlock.testing.kube.verdict import Verdict
 from interlock.testing.serving import PATIENCE_S
+from support.cluster_store import install
+from support.kube import Access, Cluster, User
+from support.kube.controllers import Controller
+from support.kube.pods import Play, a_pod
+from support.kube.recording import Recorder
+from support.kube.verdict import Verdict
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/{}/jobs"
 #: The longest that a whole run may take, on the slowest machine.

@@ -13,15 +13,15 @@ import pytest
 import yaml
 from installing import apply, install_definitions, path_of, wait_until_allowed
 
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import manifests
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import manifests
 from interlock.resources.job import JOB_FINALIZER
-from interlock.testing.kube import Cluster
-from interlock.testing.kube.access import Access, Document
-from interlock.testing.kube.controllers import Controller
-from interlock.testing.kube.pods import Play, a_pod
-from interlock.testing.kube.ports import Ports
 from interlock.testing.serving import PATIENCE_S
+from support.kube import Cluster
+from support.kube.access import Access, Document
+from support.kube.controllers import Controller
+from support.kube.pods import Play, a_pod
+from support.kube.ports import Ports
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
 INSTALL = Installation()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.testing.kube.binaries import VERSIONS, cache, find, inspect
+from support.kube.binaries import VERSIONS, cache, find, inspect
 
 ROOT = Path(__file__).resolve().parents[2]
 

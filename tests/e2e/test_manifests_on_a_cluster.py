@@ -20,11 +20,11 @@ from installing import (
     warnings_of,
 )
 
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import PARTS, manifests, to_json, to_yaml
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import PARTS, manifests, to_json, to_yaml
 from interlock.resources.kinds import columns_of
-from interlock.testing.kube.access import Access, Document, User
 from interlock.testing.serving import PATIENCE_S
+from support.kube.access import Access, Document, User
 
 EVERYWHERE = Installation()
 #: All but the ServiceMonitor, whose kind an API server does not know without Prometheus' operator.

@@ -13,12 +13,12 @@ import pytest
 from installing import install_definitions
 from moving_scenes import Budget, Ground, StoppedError, context_of, is_clean, is_suspended
 
-from interlock.modes.cli.api import Api
-from interlock.modes.cli.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
-from interlock.modes.cli.moving import marks
-from interlock.testing.kube import Cluster
-from interlock.testing.kube.controllers import Controller
+from interlock.client.api import Api
+from interlock.client.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
+from interlock.migration import annotations as marks
 from interlock.testing.serving import PATIENCE_S, Server
+from support.kube import Cluster
+from support.kube.controllers import Controller
 
 Thing = dict[str, Any]
 

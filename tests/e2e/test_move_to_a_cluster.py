@@ -10,12 +10,12 @@ import pytest
 from installing import install_definitions
 from moving_scenes import Budget, Ground, Job, StoppedError, context_of, is_clean, is_suspended, put
 
-from interlock.modes.cli.errors import AnswerError
-from interlock.modes.cli.kinds import JOBS
-from interlock.modes.cli.moving import marks
-from interlock.testing.kube import Cluster
-from interlock.testing.kube.controllers import Controller
+from interlock.client.errors import AnswerError
+from interlock.client.kinds import JOBS
+from interlock.migration import annotations as marks
 from interlock.testing.serving import Server
+from support.kube import Cluster
+from support.kube.controllers import Controller
 
 LATER = "2999-01-01T00:00:00Z"
 #: Three Jobs of which each has four writes; one of them was suspended by a person.

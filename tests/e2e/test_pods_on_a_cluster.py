@@ -8,19 +8,19 @@ from pod_scenes import HASTY, a_lone_node, is_in, play
 
 from interlock.control.clock import pause
 from interlock.control.runtime import OrderDeniedError, TaskStop
+from interlock.errors import ConflictError
 from interlock.kube.pods import naming
 from interlock.kube.pods.launching import NameTakenError
 from interlock.kube.pods.logs import NoLogError, PodLogs
 from interlock.kube.pods.manifest import arm_pod
-from interlock.resources.durations import Duration
-from interlock.resources.errors import ConflictError
 from interlock.resources.tasks import ReportState, TaskOrder
-from interlock.testing.cluster_store import install
-from interlock.testing.kube import Access
-from interlock.testing.kube.cluster import POD_LOG
-from interlock.testing.kube.pod_workshop import PodShop
-from interlock.testing.kube.pods import NODE_NOT_READY, Play, a_pod
+from interlock.resources.values.durations import Duration
 from interlock.testing.runtime_contract import CannotStart, Exits, RunsOn, is_over
+from support.cluster_store import install
+from support.kube import Access
+from support.kube.cluster import POD_LOG
+from support.kube.pod_workshop import PodShop
+from support.kube.pods import NODE_NOT_READY, Play, a_pod
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def test_a_pod_that_was_created_and_not_armed_is_adopted(cluster: Access, namesp
     async def scene(shop: PodShop) -> None:
         order = shop.order(Exits(7))
         await shop.runtime.launch([shop.order(RunsOn(), index=1)])
-        gate = shop.gate
-        shop.runtime.subscribe(lambda _: gate.shut("crashed"))
+        fence = shop.fence
+        shop.runtime.subscribe(lambda _: fence.shut("crashed"))
         with pytest.raises(Exception, match="crashed"):
             await shop.runtime.launch([order])
         uid = cluster.read(f"{shop.pods}/{order.name}")["metadata"]["uid"]

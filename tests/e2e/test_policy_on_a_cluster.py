@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from installing import apply, collection_of, install_definitions, path_of
 
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import manifests
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import manifests
 from interlock.resources.job import JOB_FINALIZER
-from interlock.testing.kube.access import Access, Answer, Document
 from interlock.testing.serving import PATIENCE_S
+from support.kube.access import Access, Answer, Document
 
 API_VERSION = "interlock.dev/v1alpha1"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from installing import DRY_RUN, collection_of, install_definitions
 
-from interlock.testing.kube.access import Access
+from support.kube.access import Access
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Every rule of every noun on both sides of its boundary, as the unit tests try them.

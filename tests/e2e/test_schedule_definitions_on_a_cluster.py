@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from installing import DRY_RUN, collection_of, install_definitions, warnings_of
 
-from interlock.resources.errors import InterlockError
+from interlock.errors import InterlockError
+from interlock.resources.door.validation import read_resource
 from interlock.resources.kinds import decode
-from interlock.resources.validation import read_resource
-from interlock.testing.kube.access import Access, Answer
+from support.kube.access import Access, Answer
 
 ROOT = Path(__file__).resolve().parents[2]
 Body = dict[str, Any]

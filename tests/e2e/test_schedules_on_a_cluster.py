@@ -12,10 +12,10 @@ import pytest
 from schedule_scenes import START, Scene, at_moment, batch_work, pod_work, scene
 
 from interlock.control.clock import SystemClock
-from interlock.testing.kube import Access
-from interlock.testing.kube.due_times import DueTimes
-from interlock.testing.kube.pods import Play
-from interlock.testing.kube.recording import Recorder
+from support.kube import Access
+from support.kube.due_times import DueTimes
+from support.kube.pods import Play
+from support.kube.recording import Recorder
 
 Object = dict[str, Any]
 

@@ -16,15 +16,10 @@ import yaml
 
 from interlock.control.cache import Cache
 from interlock.control.clock import SystemClock, pause
-from interlock.control.gate import Gate
 from interlock.control.informer import Informer
 from interlock.control.lease import Election, LeaseTimes
-from interlock.kube.client import Call, Client
-from interlock.kube.config import load_config
-from interlock.kube.definitions import definitions
-from interlock.kube.store import KubernetesStore, open_store
-from interlock.resources.cluster import Namespace
-from interlock.resources.errors import (
+from interlock.control.write_fence import WriteFence
+from interlock.errors import (
     AlreadyExistsError,
     ExpiredError,
     ForbiddenError,
@@ -32,14 +27,19 @@ from interlock.resources.errors import (
     NotFoundError,
     UnavailableError,
 )
+from interlock.kube.client.api_client import Call, Client
+from interlock.kube.client.config import load_config
+from interlock.kube.install.definitions import definitions
+from interlock.kube.store.cluster_store import KubernetesStore, open_store
+from interlock.resources.cluster import Namespace
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.store.contract import EventType, Selection
-from interlock.testing.cluster_store import PATIENT, install, store_on
-from interlock.testing.kube import Access, Cluster, User
-from interlock.testing.kube.certificates import Authority
 from interlock.testing.serving import PATIENCE_S
 from interlock.testing.store_contract.suite import events_until, has, new_job, with_metadata
+from support.cluster_store import PATIENT, install, store_on
+from support.kube import Access, Cluster, User
+from support.kube.certificates import Authority
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/{}/jobs"
 
@@ -362,10 +362,10 @@ def test_one_leads_and_the_next_takes_over(own_cluster: Cluster) -> None:
         clock = SystemClock()
         times = LeaseTimes(lasts_s=60.0, renew_by_s=50.0, every_s=0.1)
         async with store_on(own_cluster.access) as store:
-            gates = {name: Gate(clock) for name in ("one", "two")}
+            fences = {name: WriteFence(clock) for name in ("one", "two")}
             elections = {
-                name: Election(store, clock, Random(7), gate, name, times=times)
-                for name, gate in gates.items()
+                name: Election(store, clock, Random(7), fence, name, times=times)
+                for name, fence in fences.items()
             }
             terms: list[tuple[str, int]] = []
             elections["one"].on_lead = lambda term: terms.append(("one", term))

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import toy_kinds
 from installing import STRICT, allow, collection_of, install_definitions, wait_until_allowed
 
-from interlock.testing.kube import Access, Cluster, User
-from interlock.testing.kube.access import Answer, Document
-from interlock.testing.kube.controllers import Controller
 from interlock.testing.serving import PATIENCE_S
+from support import toy_kinds
+from support.kube import Access, Cluster, User
+from support.kube.access import Answer, Document
+from support.kube.controllers import Controller
 
 PROGRAM = (sys.executable, toy_kinds.__file__)
 API_VERSION = toy_kinds.BELLS.api_version

@@ -33,11 +33,12 @@ from installing import (
 )
 
 from interlock.control.clock import SystemClock
-from interlock.kube.client import Client
-from interlock.kube.config import ClusterConfig
-from interlock.kube.config import User as Caller
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import manifests
+from interlock.errors import InvalidError
+from interlock.kube.client.api_client import Client
+from interlock.kube.client.config import ClusterConfig
+from interlock.kube.client.config import User as Caller
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import manifests
 from interlock.kube.webhook.certificate import service_names
 from interlock.kube.webhook.configuration import PUTTING_OFF, VALIDATING
 from interlock.kube.webhook.judging import KEPT
@@ -45,12 +46,11 @@ from interlock.kube.webhook.renewal import Step
 from interlock.kube.webhook.signing import Kept, Pair, split_bundle, take
 from interlock.modes.settings import Listen
 from interlock.modes.webhook import Webhook, WebhookSettings
-from interlock.resources.errors import InvalidError
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.modes import Mode, problems_for_mode
-from interlock.resources.validation import read_resource
-from interlock.testing.kube.access import Access, Answer, User
 from interlock.testing.serving import PATIENCE_S
+from support.kube.access import Access, Answer, User
 
 T = TypeVar("T")
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import manifests, usual_parts
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import manifests, usual_parts
 from interlock.testing.serving import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.manifests import read_manifests
+from interlock.resources.door.manifests import read_manifests
 from interlock.testing.serving import PATIENCE_S, Server
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

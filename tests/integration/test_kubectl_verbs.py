@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kubectl_program import Kubectl, find_kubectl
 
 from interlock.testing.serving import PATIENCE_S, Server
+from support.kubectl_program import Kubectl, find_kubectl
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.modes.cli.errors import CommandError
+from interlock.client.errors import CommandError
 from interlock.modes.cli.main import main
 from interlock.modes.server_log import ServerLog
 from interlock.private_files import (
@@ -282,7 +282,7 @@ def test_a_secret_that_others_know_is_none(mode: int, tmp_path: Path) -> None:
 def _find_with_token(file: Path) -> None:
     from argparse import Namespace
 
-    from interlock.modes.cli.target import find_target
+    from interlock.client.target import find_target
 
     flags = dict.fromkeys(("server", "ca_file", "context", "kubeconfig"))
     find_target(Namespace(**flags, token_file=str(file)))

@@ -14,10 +14,10 @@ from threading import Thread
 
 import pytest
 
-from interlock.testing.storm.__main__ import lines_of
-from interlock.testing.storm.fuzz import Connection, Fuzzer, FuzzPlan, Request, Route, run_fuzz
-from interlock.testing.storm.kills import StormPlan, run_storm
-from interlock.testing.storm.weather import Keepers
+from support.storm.__main__ import lines_of
+from support.storm.fuzz import Connection, Fuzzer, FuzzPlan, Request, Route, run_fuzz
+from support.storm.kills import StormPlan, run_storm
+from support.storm.weather import Keepers
 
 
 @pytest.mark.parametrize("keepers", [Keepers.RARELY, Keepers.SPARED])

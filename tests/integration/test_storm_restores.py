@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.testing.storm.__main__ import lines_of
-from interlock.testing.storm.restores import RestorePlan, run_restores
+from support.storm.__main__ import lines_of
+from support.storm.restores import RestorePlan, run_restores
 
 
 def test_no_promise_is_broken_by_restores_in_place(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import toy_kinds
-from kubectl_program import Kubectl, find_kubectl
 
 from interlock.testing.serving import PATIENCE_S, Server
+from support import toy_kinds
+from support.kubectl_program import Kubectl, find_kubectl
 
 PROGRAM = (sys.executable, toy_kinds.__file__)
 

@@ -20,9 +20,9 @@ from interlock.commands.on_demand import Running, Switching
 from interlock.commands.suspension import Suspending
 from interlock.commands.table import COMMANDS, Command
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.durations import Duration
 from interlock.resources.job import Job
 from interlock.resources.metadata import Noun, Resource
+from interlock.resources.values.durations import Duration
 from interlock.testing.builders import a_job
 from interlock.testing.config_builders import a_job_config, a_schedule
 from interlock.testing.controlled_builders import a_controlled, a_run, a_window, moment

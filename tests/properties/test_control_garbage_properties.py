@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from interlock.control.applier import Applier
 from interlock.control.cache import Cache
 from interlock.control.garbage import INDEXES, Garbage
-from interlock.control.gate import Gate
 from interlock.control.informer import Informer
+from interlock.control.live_reads import LiveReads
 from interlock.control.loop import Loop
 from interlock.control.metrics import Metrics
-from interlock.control.proofs import Proofs
 from interlock.control.queue import WorkQueue
+from interlock.control.write_fence import WriteFence
+from interlock.errors import InterlockError
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
-from interlock.resources.errors import InterlockError
 from interlock.resources.job import Job
 from interlock.resources.metadata import API_VERSION, OwnerReference
 from interlock.store.contract import DeleteOptions, Propagation
@@ -46,9 +46,9 @@ class Yard:
         caches: Mapping[str, Cache[Any]] = {
             kind: Cache(kind, INDEXES) for kind in ("Job", "Lock", "Namespace")
         }
-        proofs = Proofs(self.store, caches, clock)
-        gate = Gate(clock)
-        gate.open(1)
+        proofs = LiveReads(self.store, caches, clock)
+        fence = WriteFence(clock)
+        fence.open(1)
         self.queue = WorkQueue(clock, Random(seed))
         runtime: Any = _NoRuntime()
         self.loop = Loop(
@@ -56,8 +56,8 @@ class Yard:
             caches=caches,
             reports=None,
             queue=self.queue,
-            applier=Applier(self.store, runtime, clock, gate),
-            gate=gate,
+            applier=Applier(self.store, runtime, clock, fence),
+            fence=fence,
             clock=clock,
             journal=MemoryJournal(),
             metrics=Metrics(["garbage"]),

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from interlock.control.cache import Cache
 from interlock.control.informer import Informer
 from interlock.control.reconciler import Change
+from interlock.errors import InterlockError, UnavailableError
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
-from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.store.identities import SeededIdentities

@@ -1,4 +1,4 @@
-"""The lease: whatever fails and for how long, two gates are never open at once."""
+"""The lease: whatever fails and for how long, two fences are never open at once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.stopping import end_task
+from interlock.control.write_fence import WriteFence
+from interlock.errors import UnavailableError
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
-from interlock.resources.errors import UnavailableError
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryStore
 from interlock.testing.builders import T0
@@ -56,7 +56,7 @@ class Candidate:
     def __init__(self, world: World, name: str) -> None:
         self.world, self.name = world, name
         self.store: Any = Reached(world.store)
-        self.gate = Gate(world.clock)
+        self.fence = WriteFence(world.clock)
         self.terms: list[int] = []
         self.running: tuple[Election, asyncio.Task[None]] | None = None
 
@@ -70,12 +70,12 @@ class Candidate:
             await end_task(task)
             if what == "stop":
                 await election.release()
-            self.gate.shut("its process is gone")
+            self.fence.shut("its process is gone")
             self.running = None
 
     def _start(self) -> None:
         identity = f"{self.name}-{len(self.terms)}-{self.world.clock.monotonic()}"
-        election = Election(self.store, self.world.clock, Random(self.name), self.gate, identity)
+        election = Election(self.store, self.world.clock, Random(self.name), self.fence, identity)
         election.on_lead = self._lead
         self.running = (election, self.world.events.create_task(election.run()))
 
@@ -97,7 +97,7 @@ class World:
     async def passes(self, seconds: float) -> None:
         for _ in range(round(seconds / 0.5)):
             await asyncio.sleep(0.5)
-            assert sum(each.gate.is_open for each in self.candidates) <= 1, "two lead at once"
+            assert sum(each.fence.is_open for each in self.candidates) <= 1, "two lead at once"
 
     async def run(self, steps: list[tuple[int, str, float]]) -> None:
         for number, what, seconds in steps:
@@ -107,7 +107,7 @@ class World:
             await each.change("reach")
             await each.change("start")
         await self.passes(40)
-        assert sum(each.gate.is_open for each in self.candidates) == 1, "nobody leads"
+        assert sum(each.fence.is_open for each in self.candidates) == 1, "nobody leads"
         assert self.terms == sorted(set(self.terms)), "a later term has no higher number"
 
 

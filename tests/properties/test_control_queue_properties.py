@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from interlock.control.backoff import LONGEST_S
 from interlock.control.queue import Item, WorkQueue
-from interlock.control.timetable import Timetable
+from interlock.control.timer_heap import TimerHeap
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.metadata import Key
@@ -123,7 +123,7 @@ def test_a_key_is_in_work_once_and_no_wake_is_lost(steps: list[tuple[Any, ...]])
 def test_a_timetable_gives_what_a_dictionary_would(
     entries: list[tuple[int, int | None]], now: int
 ) -> None:
-    table: Timetable[int, int] = Timetable()
+    table: TimerHeap[int, int] = TimerHeap()
     model: dict[int, int] = {}
     for thing, when in entries:
         if when is None:

@@ -40,7 +40,7 @@ from interlock.schedules.controlled.making import make_job
 from interlock.schedules.controlled.plan import Standing, timetable_of
 from interlock.schedules.controlled.runs import Fate, fate_of
 from interlock.testing.controlled_builders import a_controlled, a_window, an_event, moment
-from interlock.testing.controlled_desk import NAME, ControlledDesk
+from support.controlled_desk import NAME, ControlledDesk
 
 T0 = moment("2026-03-28 08:00")
 #: Windows that meet the limits: short and long, over midnight, a daily restart, a changing clock.

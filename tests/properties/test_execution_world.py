@@ -29,7 +29,6 @@ from interlock.resources.actions import (
     StopTask,
 )
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.durations import Duration
 from interlock.resources.job import (
     JOB_FINALIZER,
     RELEASE_ANNOTATION,
@@ -52,6 +51,7 @@ from interlock.resources.tasks import (
     TaskState,
 )
 from interlock.resources.transitions import has_ended, with_execution
+from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0, a_job
 
 UID = "uid-default-job"
@@ -62,9 +62,9 @@ OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
 class World:
     """One Job, one runtime, and every promise about the two."""
 
-    def __init__(self, job: Job, room: int, patience: timedelta) -> None:
+    def __init__(self, job: Job, capacity: int, patience: timedelta) -> None:
         self.job = job
-        self.room = room
+        self.room = capacity
         self.patience = patience
         self.now = T0
         #: The version of the Job that was decided on.
@@ -85,7 +85,7 @@ class World:
             job=self.job,
             reports=dict(self.reports),
             reports_complete=self.complete,
-            room=self.room - len(self.job.status.execution.active),
+            capacity=self.room - len(self.job.status.execution.active),
             told=dict(self.told),
             patience=self.patience,
         )
@@ -293,11 +293,11 @@ ORDERS: st.SearchStrategy[Step] = st.sampled_from(
 STEPS = st.lists(st.one_of(LOOKS, EVENTS, EVENTS, LOOKS, TIMES, ORDERS), min_size=15, max_size=50)
 
 
-def a_world(spec: dict[str, Any], room: int, patience: timedelta) -> World:
+def a_world(spec: dict[str, Any], capacity: int, patience: timedelta) -> World:
     admission = AdmissionStatus(phase=AdmissionPhase.ADMITTED, sequence=1, admitted_at=T0)
     status = JobStatus(phase=JobPhase.STARTING, admission=admission)
     job = a_job(status=status, metadata={"finalizers": ()}, **spec)
-    return World(job, room, patience)
+    return World(job, capacity, patience)
 
 
 def run(world: World, steps: list[Step]) -> None:

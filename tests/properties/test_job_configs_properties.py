@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from interlock.resources.actions import Decision
 from interlock.resources.admission import AdmissionPhase
-from interlock.resources.durations import Duration
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import CatchUp, CatchUpPolicy, Concurrency, JobConfig
 from interlock.resources.schedule import HistoryLimits, scheduled_at
 from interlock.resources.transitions import has_ended, is_admitted
+from interlock.resources.values.durations import Duration
 from interlock.schedules.configs.reading import digest_of
 from interlock.testing.builders import T0
 from interlock.testing.config_builders import a_job_config, a_schedule, a_template
-from interlock.testing.config_desk import ConfigDesk, Plane
+from support.config_desk import ConfigDesk, Plane
 
 #: Cron lines with the length of their period, so that what is due is known without reading them.
 LINES = {"*/20 * * * * * *": 20, "* * * * *": 60, "*/2 * * * *": 120, "*/5 * * * *": 300}

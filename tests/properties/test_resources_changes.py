@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.resources.durations import format_duration, parse_duration
-from interlock.resources.errors import BadRequestError, InvalidError
+from interlock.errors import BadRequestError, InvalidError
+from interlock.resources.door.patches import json_patch, merge_patch
 from interlock.resources.job import Parallelism
-from interlock.resources.patches import json_patch, merge_patch
+from interlock.resources.values.durations import format_duration, parse_duration
 from interlock.resources.variables import (
     UnknownVariableError,
     names_in,

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from interlock.errors import BadRequestError, InvalidError
 from interlock.execution.orders import order_of
+from interlock.findings import MAX_TOLD
 from interlock.resources.codec import encode, from_builtins
-from interlock.resources.errors import BadRequestError, InvalidError
+from interlock.resources.door.manifests import ManifestError, read_manifests
+from interlock.resources.door.reading import Reader
+from interlock.resources.door.validation import FieldValidation, read_resource
 from interlock.resources.job import Job
 from interlock.resources.kinds import KINDS
-from interlock.resources.manifests import ManifestError, read_manifests
-from interlock.resources.reading import Reader
-from interlock.resources.suggestions import MAX_TOLD
-from interlock.resources.validation import FieldValidation, read_resource
 
 # Examples are drawn the same way on every run, and may take any time on a busy machine.
 STEADY = settings(

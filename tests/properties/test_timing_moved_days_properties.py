@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Wishes
-from interlock.modes.cli.importing.icalendar import import_icalendar
-from interlock.resources.timing.icalendar import Reading, read_icalendar
+from interlock.importing.drafts import BadSourceError, Draft, Wishes
+from interlock.importing.icalendar import import_icalendar
+from interlock.timing.icalendar import Reading, read_icalendar
 
 FIRST, END = date(2026, 1, 1), date(2031, 1, 1)
 RULES = (

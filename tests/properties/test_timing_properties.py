@@ -9,24 +9,24 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.cron import CronFormat, read_cron
-from interlock.resources.timing.day_sets import Weekdays
-from interlock.resources.timing.due import (
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.cron import CronFormat, read_cron
+from interlock.timing.day_sets import Weekdays
+from interlock.timing.due import (
     Schedule,
     due_after,
     next_after,
     previous_at_or_before,
     upcoming,
 )
-from interlock.resources.timing.events import event_of
-from interlock.resources.timing.flaws import Flaw, UnreadableError
-from interlock.resources.timing.icalendar import read_icalendar
-from interlock.resources.timing.plans import Action, Plan
-from interlock.resources.timing.ticks import OnGap, OnRepeat
-from interlock.resources.timing.walls import Line
-from interlock.resources.timing.windows import read_window
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.events import event_of
+from interlock.timing.flaws import Flaw, UnreadableError
+from interlock.timing.icalendar import read_icalendar
+from interlock.timing.plans import Action, Plan
+from interlock.timing.ticks import OnGap, OnRepeat
+from interlock.timing.walls import Line
+from interlock.timing.windows import read_window
+from interlock.timing.zones import find_zone
 
 SECOND = timedelta(seconds=1)
 

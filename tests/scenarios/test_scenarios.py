@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from interlock.forecast.rehearsal.player import Played, play
-from interlock.modes.cli.timemachine.files import load_scenario
-from interlock.modes.cli.timemachine.hands import CommandHands
+from interlock.modes.cli.rehearsal.command_line import CommandHands
+from interlock.modes.cli.rehearsal.scenario_files import load_scenario
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples" / "scenarios"

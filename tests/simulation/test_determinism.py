@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from interlock.testing.simulation.__main__ import main
-from interlock.testing.simulation.world import World
-from interlock.testing.simulation.worlds import WORLDS
+from support.simulation.__main__ import main
+from support.simulation.world import World
+from support.simulation.worlds import WORLDS
 
 _DIGESTS = """
-from interlock.testing.simulation.worlds import WORLDS
+from support.simulation.worlds import WORLDS
 for seed in (3, 8):
     for world in WORLDS.values():
         print(world(seed).run().digest)

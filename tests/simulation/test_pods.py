@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec, LockRequest, Parallelism
-from interlock.testing.simulation.faults import CALM, FaultRates
-from interlock.testing.simulation.faulty_objects import Lateness
-from interlock.testing.simulation.pod_script import pod_of
-from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
-from interlock.testing.simulation.script import (
+from interlock.resources.values.durations import Duration
+from support.simulation.faults import CALM, FaultRates
+from support.simulation.faulty_objects import Lateness
+from support.simulation.pod_script import pod_of
+from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.script import (
     Act,
     CreateJob,
     DeletePod,

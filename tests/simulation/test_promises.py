@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.process import NoopSpec, ProcessSpec
-from interlock.testing.simulation.faults import CALM, FaultRates
-from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
-from interlock.testing.simulation.script import (
+from interlock.resources.values.durations import Duration
+from support.simulation.faults import CALM, FaultRates
+from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
+from support.simulation.script import (
     POKES,
     Act,
     CreateJob,
@@ -19,8 +19,8 @@ from interlock.testing.simulation.script import (
     Step,
     forgery,
 )
-from interlock.testing.simulation.world import RivalWorld, World
-from interlock.testing.simulation.worlds import WORLDS
+from support.simulation.world import RivalWorld, World
+from support.simulation.worlds import WORLDS
 
 #: Seeds are run in pieces, so that several workers share them.
 PIECE = 15
@@ -64,8 +64,7 @@ def test_promises_are_kept(name: str, piece: int) -> None:
         outcome = world(seed).run()
 
         assert outcome.broken is None, (
-            f"{outcome.broken}: python -m interlock.testing.simulation "
-            f"--world {world.name} --seed {seed}"
+            f"{outcome.broken}: python -m support.simulation --world {world.name} --seed {seed}"
         )
 
 

@@ -14,19 +14,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
+from importlib import import_module
 from typing import Annotated, ClassVar
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change, Reconciler
+from interlock.findings import Findings
 from interlock.plane import ROOMS, Room, Site
 from interlock.resources.actions import Decision, RecordStatus
-from interlock.resources.columns import AGE, NAME, plain_column
+from interlock.resources.checks.validator import check_rules
+from interlock.resources.describe.columns import AGE, NAME, plain_column
+from interlock.resources.describe.schedule_columns import Pointer
 from interlock.resources.kinds import KINDS, Kind, Moves, register
 from interlock.resources.metadata import Key, Noun, Resource, Status
-from interlock.resources.rule_checks import check_rules
 from interlock.resources.rules import DnsLabel, ExactlyOne, Items, Limit, NounRule
-from interlock.resources.schedule_columns import Pointer
-from interlock.resources.suggestions import Findings
 
 # The nouns, with their rules
 
@@ -248,9 +249,7 @@ def added() -> Iterator[None]:
 
 if __name__ == "__main__":
     # The kinds are of this module by its own name, in every process.
-    import toy_kinds
-
-    toy_kinds.add()
+    import_module("support.toy_kinds").add()
     from interlock.modes.cli.main import run
 
     sys.exit(run())

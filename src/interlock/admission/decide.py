@@ -51,7 +51,7 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
-from interlock.resources.checks import problems_of_spec
+from interlock.resources.door.checking import problems_of_spec
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import problems_for_mode

@@ -1,4 +1,4 @@
-"""Binds the admission room to the loop: what wakes it, and how it looks."""
+"""The reconciler of admission: what wakes the room, and how it looks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from interlock.admission.books import Bookkeeping, newly_expected
 from interlock.admission.claims.candidates import (
     BY_HOLDER,
     Known,
@@ -21,6 +20,7 @@ from interlock.admission.claims.proof import grant_of, is_unheard, kept
 from interlock.admission.decide import decide_claim, decide_job
 from interlock.admission.eviction import concerns_eviction, decide_eviction
 from interlock.admission.lines import Lines, place_of, stands_in_line
+from interlock.admission.schedule_permission import Bookkeeping, newly_expected
 from interlock.admission.view import JobView, RecordView
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change

@@ -25,19 +25,19 @@ from interlock.commands.change import By, Change, Write, rebased
 from interlock.commands.controlled import ControlledView
 from interlock.commands.errors import OrderRefusedError, Refusal
 from interlock.commands.table import COMMANDS, Command, Need
-from interlock.resources.calendar import Calendar
-from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.errors import (
+from interlock.errors import (
     AlreadyExistsError,
     ConflictError,
     InvalidError,
     NotFoundError,
 )
+from interlock.resources.calendar import Calendar
+from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.door.validation import read_noun
 from interlock.resources.job import Job
 from interlock.resources.kinds import CALENDARS, JOBS, KINDS, Kind
 from interlock.resources.metadata import Key, Noun, Resource
 from interlock.resources.schedule import CONTROLLED_LABEL
-from interlock.resources.validation import read_noun
 from interlock.schedules.calendars import calendars_named_by
 from interlock.store.contract import Now, Selection, Store
 

@@ -1,4 +1,4 @@
-"""What the server says: answers, and the Kubernetes `Status` body of every refusal."""
+"""Responses, and the Kubernetes `Status` body of every refusal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from interlock.resources.codec import encode
-from interlock.resources.errors import (
+from interlock.errors import (
     AlreadyExistsError,
     BadRequestError,
     ConflictError,
@@ -21,6 +20,7 @@ from interlock.resources.errors import (
     Problem,
     UnavailableError,
 )
+from interlock.resources.codec import encode
 from interlock.resources.kinds import KINDS, Kind
 from interlock.resources.metadata import Key
 

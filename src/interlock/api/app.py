@@ -24,7 +24,7 @@ from interlock.api.security import Guard, Security
 from interlock.api.views import Views
 from interlock.api.watches import MAX_WATCHES, Watches
 from interlock.api.writes import Writes
-from interlock.resources.errors import InterlockError
+from interlock.errors import InterlockError
 from interlock.resources.modes import Mode
 from interlock.store.contract import Journal, Now, Store
 

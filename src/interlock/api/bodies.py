@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from interlock.api.answers import bad_request
-from interlock.resources.manifests import ManifestError, read_manifests
+from interlock.resources.door.manifests import ManifestError, read_manifests
 
 #: Deeper nesting is in no resource there is, and would only tire whoever walks it.
 MAX_DEPTH = 64

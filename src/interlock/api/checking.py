@@ -1,4 +1,4 @@
-"""What has to be well for a server to be ready, and how that is told."""
+"""Readiness: what has to be well for a server to be ready, and how that is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is: the documents by which clients learn of groups, versions and kinds."""
+"""API discovery: the documents by which clients learn of groups, versions and kinds."""
 
 from __future__ import annotations
 

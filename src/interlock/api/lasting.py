@@ -1,4 +1,4 @@
-"""Answers that go on and on: who is being told, so that one who may not any more is cut off."""
+"""Open streams: who is being told, so that one who may not any more is cut off."""
 
 from __future__ import annotations
 

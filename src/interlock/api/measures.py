@@ -1,4 +1,4 @@
-"""What is counted of the API itself."""
+"""Metrics of the API itself."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from interlock.api.parameters import Parameter
 from interlock.api.requests import Media
 from interlock.api.routing import rows_of
 from interlock.resources.codec import encode
+from interlock.resources.describe.schema import components
 from interlock.resources.kinds import KINDS, Kind
 from interlock.resources.rules import whole
-from interlock.resources.schema import components
 
 _V3_REF = "#/components/schemas/"
 _V2_REF = "#/definitions/"

@@ -16,7 +16,7 @@ from interlock import __version__
 from interlock.api.operations import STATUS, told
 from interlock.api.requests import SOCKET, Media
 from interlock.api.routing import ForAll, Route
-from interlock.resources.schema import noun_schema
+from interlock.resources.describe.schema import noun_schema
 
 #: How any route may refuse: names and pages are judged first, and clients may be slow or verbose.
 _EVERYWHERE = (400, 403, 408, 431, 500)

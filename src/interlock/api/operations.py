@@ -11,7 +11,7 @@ from typing import Any
 from interlock.api.answers import REASONS
 from interlock.api.parameters import Parameter, flag, number
 from interlock.api.views import INCLUDES
-from interlock.resources.validation import FieldValidation
+from interlock.resources.door.validation import FieldValidation
 from interlock.store.contract import Propagation
 
 Schema = dict[str, Any]

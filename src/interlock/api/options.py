@@ -1,4 +1,4 @@
-"""How a write or a deletion is to be done: the options of the query and of the body."""
+"""Write options: how a write or a deletion is to be done, by the query and the body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from interlock.api.answers import RefusedError, bad_request
 from interlock.api.requests import Media, Request
 from interlock.api.views import include_object
-from interlock.resources.validation import FieldValidation
+from interlock.resources.door.validation import FieldValidation
 from interlock.store.contract import DeleteOptions, Propagation
 
 

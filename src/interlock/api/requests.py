@@ -1,4 +1,4 @@
-"""What a client asked: headers, query, body, and the form it wants the answer in."""
+"""Requests: headers, query, body, and the form that the answer is wanted in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask. On loopback the server's own user and root; elsewhere whoever has the token.
+"""Authentication. On loopback the server's own user and root; elsewhere whoever has the token.
 
 Whose a connection on this machine is, the kernel says. A page in a browser is not its user: a
 foreign `Origin` is always refused, and on loopback a foreign `Host` too, so that no name that an
@@ -24,6 +24,7 @@ from msgspec import Struct, field
 from interlock.api.answers import Cause, Details, RefusedError
 from interlock.api.requests import Request
 from interlock.api.socket_diag import CALLER, UNASKED, Caller
+from interlock.errors import InterlockError
 from interlock.private_files import (
     NotPrivateError,
     own_users,
@@ -31,7 +32,6 @@ from interlock.private_files import (
     token_lines,
     user_name,
 )
-from interlock.resources.errors import InterlockError
 
 MIN_TOKEN = 16
 #: What a token's owner may be called: users, mail addresses, and accounts of services.

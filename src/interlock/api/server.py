@@ -19,7 +19,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from interlock.api.connections import Complaints, Connections, Limits
 from interlock.api.requests import Receive, Scope, Send
 from interlock.api.socket_diag import CALLER, caller_at
-from interlock.resources.errors import InterlockError
+from interlock.errors import InterlockError
 
 #: What a request line and all headers may take together.
 MAX_HEAD = 64 * 1024

@@ -13,7 +13,7 @@ from interlock.api.encodings import Encodings
 from interlock.api.requests import Form, Request, negotiate
 from interlock.api.routing import Target
 from interlock.resources.codec import encode
-from interlock.resources.columns import Column
+from interlock.resources.describe.columns import Column
 from interlock.resources.kinds import Kind, columns_of
 from interlock.resources.metadata import Metadata, Resource
 from interlock.store.contract import Now, Page

@@ -20,8 +20,8 @@ from interlock.api.reads import selection_of, version_of
 from interlock.api.requests import Form, Request, Send, negotiate
 from interlock.api.routing import Target
 from interlock.api.views import Views, include_object
+from interlock.errors import InterlockError
 from interlock.resources.codec import encode
-from interlock.resources.errors import InterlockError
 from interlock.resources.kinds import Kind
 from interlock.store.contract import Event, EventType, Selection, Store
 

@@ -27,17 +27,17 @@ from interlock.api.routing import Target
 from interlock.api.views import Views
 from interlock.control.decision_log import log_decision, logger
 from interlock.control.lease import SYSTEM_NAMESPACE
-from interlock.resources.checks import check_due, check_new, check_update, problems_of
+from interlock.errors import ConflictError, InvalidError, NotFoundError
 from interlock.resources.codec import encode, to_builtins
 from interlock.resources.deeds import deed_of, deletion_of
-from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
+from interlock.resources.door.checking import check_due, check_new, check_update, problems_of
+from interlock.resources.door.patches import json_patch, merge_patch
+from interlock.resources.door.validation import FieldValidation, Judge, read_resource
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import KINDS, NAMESPACES
 from interlock.resources.marks import completed, with_kept_marks
 from interlock.resources.metadata import GROUP, Resource
 from interlock.resources.modes import Mode, problems_in_mode
-from interlock.resources.patches import json_patch, merge_patch
-from interlock.resources.validation import FieldValidation, Judge, read_resource
 from interlock.store.contract import Journal, JournalEntry, Now, Selection, Store
 from interlock.store.rules import DEFAULT_NAMESPACE, created, updated
 

@@ -17,10 +17,10 @@ from interlock.commands.merging import (
     without_last_applied,
 )
 from interlock.resources.codec import to_builtins
+from interlock.resources.door.patches import merge_patch
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job import JOB_FINALIZER
 from interlock.resources.metadata import Resource
-from interlock.resources.patches import merge_patch
-from interlock.resources.validation import read_resource
 
 #: What the server writes, and no apply changes.
 _KEPT_BY_SERVER = (

@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.resources.codec import from_builtins, to_builtins
+from interlock.resources.door.patches import merge_patch, patch_between
 from interlock.resources.job import Job
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource
-from interlock.resources.patches import merge_patch, patch_between
 from interlock.resources.transitions import has_ended
 
 R = TypeVar("R", bound=Resource)

@@ -13,12 +13,12 @@ from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob, Override, WindowOutcome
 from interlock.resources.job import Job
 from interlock.resources.schedule import RUN_ID_ANNOTATION
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.local_time import day_at, told_at, told_day, told_time
-from interlock.resources.timing.zones import Zone
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import read_calendar
 from interlock.schedules.controlled.plan import Timetable, timetable_of
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.local_time import day_at, told_at, told_day, told_time
+from interlock.timing.zones import Zone
 
 #: No exception is made for longer than ten years.
 LONGEST = timedelta(days=10 * 366)

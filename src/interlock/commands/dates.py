@@ -12,11 +12,11 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from interlock.commands.errors import OrderRefusedError
-from interlock.resources.suggestions import nearest
-from interlock.resources.timing.due import moment_of, seconds_of
-from interlock.resources.timing.local_time import day_at, start_of_day, told_at, told_time
-from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR
-from interlock.resources.timing.zones import Zone
+from interlock.findings import nearest
+from interlock.timing.due import moment_of, seconds_of
+from interlock.timing.local_time import day_at, start_of_day, told_at, told_time
+from interlock.timing.months import FIRST_YEAR, LAST_YEAR
+from interlock.timing.zones import Zone
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 DAYS_EXPECTED = "today, tomorrow, a weekday such as monday, or a date such as {date}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from interlock.resources.errors import InterlockError, Problem
+from interlock.errors import InterlockError, Problem
 
 
 class Refusal(StrEnum):

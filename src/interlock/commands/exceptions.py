@@ -25,10 +25,10 @@ from interlock.commands.dates import DayWords
 from interlock.commands.errors import OrderRefusedError, conflict
 from interlock.commands.manual_runs import whose
 from interlock.resources.controlled_job import Override, OverrideAction
-from interlock.resources.durations import Duration
 from interlock.resources.metadata import Noun
 from interlock.resources.rules import Limit, Line
-from interlock.resources.timing.local_time import day_at, start_of_day, told_time, wall_time
+from interlock.resources.values.durations import Duration
+from interlock.timing.local_time import day_at, start_of_day, told_time, wall_time
 
 NEXT = "next"
 #: So many starts can be left out by one exception.

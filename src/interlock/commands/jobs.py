@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from interlock.commands.change import By, Change, Write, changed, noted, unchanged
 from interlock.commands.errors import OrderRefusedError, conflict
-from interlock.resources.durations import Duration
 from interlock.resources.job import (
     CREATOR_ANNOTATION,
     RELEASE_ANNOTATION,
@@ -34,6 +33,7 @@ from interlock.resources.schedule import (
     USER_STOP,
 )
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
+from interlock.resources.values.durations import Duration
 
 _RETRY = "-retry-"
 #: A kill gives no time.

@@ -13,18 +13,18 @@ from interlock.commands.controlled import LONGEST
 from interlock.commands.dates import DayWords, has_zone
 from interlock.commands.errors import OrderRefusedError, conflict
 from interlock.commands.jobs import created_by
-from interlock.resources.durations import Duration
-from interlock.resources.errors import Problem
+from interlock.errors import Problem
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Noun
 from interlock.resources.option_values import value_of_text
 from interlock.resources.options import OptionSpec, OptionType
 from interlock.resources.rules import Limit, Line
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.local_time import told_at
-from interlock.resources.timing.zones import Zone, find_zone
+from interlock.resources.values.durations import Duration
 from interlock.schedules.configs.making import job_on_demand
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.local_time import told_at
+from interlock.timing.zones import Zone, find_zone
 
 #: So many of the values that can be chosen are told.
 _TOLD = 10

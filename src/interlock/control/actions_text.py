@@ -1,4 +1,4 @@
-"""Actions in a few words, for the log, the journal and people."""
+"""Descriptions of actions: each in a few words, for the log, the journal and people."""
 
 from __future__ import annotations
 

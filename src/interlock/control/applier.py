@@ -1,4 +1,4 @@
-"""Carries out decisions; the only code that writes a status or starts work."""
+"""The applier: carries out decisions; nothing else writes a status or starts work."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TypeVar, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from interlock.control.batching import Batcher
 from interlock.control.clock import Clock
 from interlock.control.forgetting import Forgetting
-from interlock.control.gate import Gate
-from interlock.control.gatherer import Gatherer
 from interlock.control.runtime import Runtime, RuntimeUnavailableError, TaskStop
 from interlock.control.troubles import with_trouble
+from interlock.control.write_fence import WriteFence
+from interlock.errors import UnavailableError
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
@@ -32,7 +33,6 @@ from interlock.resources.actions import (
     ReviseJob,
     StopTask,
 )
-from interlock.resources.errors import UnavailableError
 from interlock.resources.metadata import Key, Metadata, Resource, Trouble
 from interlock.resources.tasks import TaskId, TaskOrder
 from interlock.resources.transitions import with_admission, with_execution
@@ -71,17 +71,17 @@ class Applied(Struct):
 
 
 class Applier:
-    """Carries out decisions through the store and the runtime, as long as the gate is open.
+    """Carries out decisions through the store and the runtime, as long as the fence is open.
 
     Calls to a runtime that groups orders, made in one turn of the event loop for any keys, go out
     as one; what it may forget is told later, and nobody waits for that. Writes need no such help:
     the store groups them itself.
     """
 
-    def __init__(self, store: Store, runtime: Runtime, clock: Clock, gate: Gate) -> None:
+    def __init__(self, store: Store, runtime: Runtime, clock: Clock, fence: WriteFence) -> None:
         self._store = store
         self._clock = clock
-        self._gate = gate
+        self._fence = fence
         self._launch = self._joined(runtime, self._guarded(runtime.launch))
         self._stop = self._joined(runtime, self._guarded(runtime.stop))
         self._forgetting = Forgetting(self._guarded(runtime.forget), clock)
@@ -101,7 +101,7 @@ class Applier:
         actions, at = decision.actions, 0
         while at < len(actions):
             end = _end_of_run(actions, at)
-            self._gate.check()
+            self._fence.check()
             try:
                 await self._carry_out(actions[at:end], applied)
             except Exception:
@@ -112,7 +112,7 @@ class Applier:
 
     async def record_trouble(self, resource: Resource, trouble: Trouble | None) -> Resource:
         """Write down that a decision failed, or (None) that all is well again."""
-        self._gate.check()
+        self._fence.check()
         return await self._store.update_status(with_trouble(resource, trouble))
 
     async def _carry_out(self, run: Sequence[Action], applied: Applied) -> None:
@@ -194,14 +194,14 @@ class Applier:
     def _joined(
         self, runtime: Runtime, call: Callable[[Sequence[T]], Awaitable[None]]
     ) -> Callable[[Sequence[T]], Awaitable[None]]:
-        return Gatherer(call).add if runtime.groups_orders else call
+        return Batcher(call).add if runtime.groups_orders else call
 
     def _guarded(
         self, call: Callable[[Sequence[T]], Awaitable[None]]
     ) -> Callable[[Sequence[T]], Awaitable[None]]:
         async def guarded(things: Sequence[T]) -> None:
-            # The gate may have shut since the orders were gathered.
-            self._gate.check()
+            # The fence may have shut since the orders were gathered.
+            self._fence.check()
             try:
                 await call(things)
             except RuntimeUnavailableError:

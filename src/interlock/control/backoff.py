@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Exponential backoff: how long to wait before trying again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The newest known version of every resource of a kind, found by key or by index.
+"""The cache of a kind: the newest known version of every resource, by key or by index.
 
 A cache may be behind the store; it is never ahead of it. `note` lets the loop put in what a
 write has just returned, so that a room sees its own writes at once.

@@ -1,4 +1,4 @@
-"""The only module that reads the clock."""
+"""The clock: the only module that reads it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from interlock.control.timetable import Timetable
+from interlock.control.timer_heap import TimerHeap
 from interlock.control.wall_timer import WallTimer
 
 
@@ -100,7 +100,7 @@ class SystemClock:
     """
 
     def __init__(self) -> None:
-        self._alarms: Timetable[_Alarm, datetime] = Timetable()
+        self._alarms: TimerHeap[_Alarm, datetime] = TimerHeap()
         self._jumps: list[Callable[[], None]] = []
         self._timer: WallTimer | None = None
         self._started = False

@@ -1,4 +1,4 @@
-"""Tells the runtime what it may forget: later, and many at a time."""
+"""Deferred forgetting: the runtime is told what it may drop, later and many at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from interlock.control.clock import Clock, Timer
-from interlock.resources.errors import InterlockError
+from interlock.errors import InterlockError
 from interlock.resources.tasks import TaskId
 
 #: So many attempts are forgotten at once without waiting any longer.

@@ -1,4 +1,4 @@
-"""What goes with what: dependents with their owners, the contents with their namespace.
+"""Garbage collection: dependents go with their owners, the contents with their namespace.
 
 Every resource sees to itself, so that thousands go at once: a dependent deletes itself or drops
 its owner, and an owner that is held back goes when nothing is left that holds it.
@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from interlock.control.cache import Cache, Indexer
-from interlock.control.proofs import Proofs, names
+from interlock.control.live_reads import LiveReads, names
 from interlock.control.reconciler import Change
 from interlock.resources.actions import (
     Action,
@@ -127,7 +127,7 @@ class Garbage:
 
     room = "garbage"
 
-    def __init__(self, caches: Mapping[str, Cache[Any]], proofs: Proofs) -> None:
+    def __init__(self, caches: Mapping[str, Cache[Any]], proofs: LiveReads) -> None:
         self._caches = caches
         self._proofs = proofs
 

@@ -1,4 +1,4 @@
-"""Keeps a cache of one kind up to date: a list, then a watch that resumes where it stopped."""
+"""The informer of a kind: keeps its cache fresh with a list, then a watch that resumes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.control.backoff import Backoff
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock, pause
 from interlock.control.reconciler import Change
-from interlock.resources.errors import ExpiredError, InterlockError
+from interlock.errors import ExpiredError, InterlockError
 from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import Event, EventType, Store
 

@@ -1,4 +1,4 @@
-"""Who leads: a claim in the store that is renewed while it is wanted.
+"""Leader election: a lease in the store that is renewed while it is wanted.
 
 The lease decides who does the work. Nothing that must be safe rests on it: every write is a
 compare-and-set, and a runtime refuses the terms before the newest one.
@@ -15,15 +15,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.control.clock import Clock, Timer, pause
-from interlock.control.gate import Gate
-from interlock.resources.cluster import Lease, LeaseSpec, Namespace
-from interlock.resources.errors import (
+from interlock.control.write_fence import WriteFence
+from interlock.errors import (
     AlreadyExistsError,
     ConflictError,
     ForbiddenError,
     InterlockError,
     NotFoundError,
 )
+from interlock.resources.cluster import Lease, LeaseSpec, Namespace
 from interlock.resources.metadata import Key, Metadata
 from interlock.store.contract import Store
 
@@ -67,7 +67,7 @@ class Election:
         store: Store,
         clock: Clock,
         luck: Random,
-        gate: Gate,
+        fence: WriteFence,
         identity: str,
         *,
         sole: bool = False,
@@ -78,7 +78,7 @@ class Election:
         self._clock = clock
         self._luck = luck
         #: Open while this control plane leads.
-        self.gate = gate
+        self.fence = fence
         self.identity = identity
         self._sole = sole
         self._times = times or LeaseTimes()
@@ -213,16 +213,16 @@ class Election:
         if self._watchdog is not None:
             self._watchdog.cancel()
         if self._sole:
-            self.gate.open(term)
+            self.fence.open(term)
             return
         until = began + self._times.renew_by_s
-        self.gate.open(term, until)
+        self.fence.open(term, until)
         left = max(until - self._clock.monotonic(), 0.0)
         self._watchdog = self._clock.call_later(left, self._expire)
 
     def _expire(self) -> None:
         """Renewing took too long, and may still be waiting for an answer: stop at once."""
-        if not self.gate.is_open:
+        if not self.fence.is_open:
             self.resign()
 
     async def _keep(self) -> None:
@@ -235,7 +235,7 @@ class Election:
         while self.leading.is_set():
             await pause(self._clock, wait_s)
             began = self._clock.monotonic()
-            if not self.gate.is_open:
+            if not self.fence.is_open:
                 return
             if self._sole:
                 continue
@@ -248,7 +248,7 @@ class Election:
                 # Whoever comes first makes another one, and may have done so already.
                 return
             except InterlockError as error:
-                # Whether the write happened is not known. The gate shuts by itself if this goes on.
+                # Whether the write happened is not known. The fence shuts if this goes on.
                 logger.warning("the lease could not be renewed: %s", error)
                 wait_s = self._times.every_s * _SOON
 
@@ -266,10 +266,10 @@ class Election:
             if found.spec.holder_identity != self.identity:
                 return False
             held = await self._store.update(self._renewed(found))
-        if not self.leading.is_set() or not self.gate.is_open:
+        if not self.leading.is_set() or not self.fence.is_open:
             return False
         self._held = held
-        self._extend(self.gate.term, began)
+        self._extend(self.fence.term, began)
         return True
 
     def _renewed(self, lease: Lease) -> Lease:
@@ -280,7 +280,7 @@ class Election:
         if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
-        self.gate.shut(reason)
+        self.fence.shut(reason)
         if self.leading.is_set():
             self.leading.clear()
             level = logging.INFO if reason == _RELEASED else logging.WARNING

@@ -1,4 +1,4 @@
-"""Look, decide, apply: for every room, one key at a time, whatever fails."""
+"""The control loop: look, decide, apply, for every room, one key at a time, whatever fails."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from interlock.control.applier import Applied, Applier
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock
 from interlock.control.decision_log import log_decision
-from interlock.control.foresight import Ahead, Foresight, joined
-from interlock.control.gate import Gate
 from interlock.control.informer import drop_from, note_in
 from interlock.control.metrics import Metrics
 from interlock.control.queue import PLACES, Item, WorkQueue
@@ -24,8 +22,9 @@ from interlock.control.runtime import OrderDeniedError, RuntimeUnavailableError
 from interlock.control.staleness import Staleness
 from interlock.control.troubles import is_trouble_only, trouble_after, trouble_of
 from interlock.control.turns import PART, in_parts
-from interlock.resources.actions import Action, Decision, ForgetTask, StopTask
-from interlock.resources.errors import (
+from interlock.control.write_fence import WriteFence
+from interlock.control.write_joining import Ahead, WriteJoining, joined
+from interlock.errors import (
     AlreadyExistsError,
     ConflictError,
     FencedError,
@@ -34,6 +33,7 @@ from interlock.resources.errors import (
     NotFoundError,
     UnavailableError,
 )
+from interlock.resources.actions import Action, Decision, ForgetTask, StopTask
 from interlock.resources.metadata import Key, Order, Resource, Trouble
 from interlock.resources.tasks import TaskReport
 from interlock.store.contract import Journal, JournalEntry
@@ -60,7 +60,7 @@ class Loop:
     """Wakes rooms about what changed, has them look, and carries out what they decide.
 
     A failure harms the key it happened for: it is counted, written to the object's status, and
-    tried again later. While the gate is shut nobody looks, because nothing could be done.
+    tried again later. While the fence is shut nobody looks, because nothing could be done.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Loop:
         reports: Reports | None,
         queue: WorkQueue,
         applier: Applier,
-        gate: Gate,
+        fence: WriteFence,
         clock: Clock,
         journal: Journal,
         metrics: Metrics,
@@ -86,14 +86,14 @@ class Loop:
         self._reports = reports
         self._queue = queue
         self._applier = applier
-        self._gate = gate
+        self._fence = fence
         #: The leadership that this loop works for.
-        self._term = gate.term
+        self._term = fence.term
         self._clock = clock
         self._journal = journal
         self._metrics = metrics
         self._stale = Staleness(caches)
-        self._foresight = Foresight(self._rooms, queue)
+        self._joining = WriteJoining(self._rooms, queue)
         self._events: asyncio.AbstractEventLoop | None = None
         self._pump_is_due = False
         #: Decisions being carried out, in the order they began.
@@ -106,7 +106,7 @@ class Loop:
         #: Told of every change that the caches took in, before any room is.
         self.on_changed: Callable[[Sequence[Change]], None] = lambda _: None
         queue.on_ready = self.ready
-        metrics.watch(queue, gate, reports)
+        metrics.watch(queue, fence, reports)
         if reports is not None:
             reports.publish = self.reported
             reports.on_complete = self.runtime_is_back
@@ -218,7 +218,7 @@ class Loop:
     def _pump(self) -> None:
         self._pump_is_due = False
         for _ in range(_TURN):
-            if self._events is None or len(self._under_way) >= PLACES or not self._gate.is_open:
+            if self._events is None or len(self._under_way) >= PLACES or not self._fence.is_open:
                 return
             item = self._queue.take()
             if item is None:
@@ -240,7 +240,7 @@ class Loop:
             room.looks += 1
             room.look.observe(self._clock.monotonic() - began)
         if decision.actions:
-            ahead = self._foresight.of(item.room, decision, self._clock.now())
+            ahead = self._joining.of(item.room, decision, self._clock.now())
             self._begin(self._apply(item, decision, seen, ahead))
         elif self._trouble_left(item, decision, seen) is not None:
             self._begin(self._settle_trouble(item, decision))
@@ -301,7 +301,7 @@ class Loop:
             self._record(*each, seen, failure)
         if failure is not None:
             for each in ahead:
-                self._foresight.came_to_nothing(each.item)
+                self._joining.came_to_nothing(each.item)
             self._not_stopped(item, decision, applied)
             about = applied.failed.about if applied.failed is not None else None
             await self._fail(item, failure, decision.wake_at, about)
@@ -405,7 +405,7 @@ class Loop:
                 room.conflicts += 1
                 self._decide_again(item, error)
             case FencedError():
-                self._gate.fence(self._term, str(error))
+                self._fence.shut_for(self._term, str(error))
                 self._queue.retry(item)
             case OrderDeniedError():
                 room.retries += 1

@@ -1,4 +1,4 @@
-"""The loop's numbers in Prometheus' words."""
+"""Prometheus metric families of the loop's numbers."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class LoopFamilies(Collector):
             yield _gauge("queue_depth", "Keys ready to be looked at.", queue.depth)
             yield _gauge("queue_in_work", "Keys being worked on.", queue.in_work)
             yield _gauge("queue_backing_off", "Keys to be tried again.", queue.backing_off)
-        if (gate := self._metrics.gate) is not None:
-            yield _gauge("leading", "1 while this control plane may write.", gate.is_open)
+        if (fence := self._metrics.fence) is not None:
+            yield _gauge("leading", "1 while this control plane may write.", fence.is_open)
         if (reports := self._metrics.reports) is not None:
             told = "Attempts that the runtime knows."
             family = GaugeMetricFamily("interlock_tasks", told, labels=("state",))

@@ -1,4 +1,4 @@
-"""What the loop counts and measures, in a registry of its own.
+"""Metrics of the loop: what it counts and measures, in a registry of its own.
 
 The loop counts in plain numbers, because it does so several times per decision; they are put in
 Prometheus' words (`control.metric_families`) only when somebody asks.
@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from interlock.control.applier import Applied
-from interlock.control.gate import Gate
 from interlock.control.queue import WorkQueue
 from interlock.control.reports import Reports
+from interlock.control.write_fence import WriteFence
 from interlock.resources.actions import Action, CreateJob, RecordStatus
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig, JobConfigStatus, SkipReason
@@ -105,7 +105,7 @@ class DueMetrics:
 class Metrics:
     """All numbers of one loop. Two control planes in one process do not share them."""
 
-    def __init__(self, rooms: Iterable[str], gate: Gate | None = None) -> None:
+    def __init__(self, rooms: Iterable[str], fence: WriteFence | None = None) -> None:
         self.rooms = {room: RoomMetrics() for room in rooms}
         self.store_writes = 0
         self.tasks_launched = 0
@@ -114,7 +114,7 @@ class Metrics:
         self.due = DueMetrics()
         self.queue: WorkQueue | None = None
         #: Shown from the start: one that only follows is asked too.
-        self.gate = gate
+        self.fence = fence
         self.reports: Reports | None = None
 
     @cached_property
@@ -136,6 +136,6 @@ class Metrics:
         self.tasks_stopped += len(applied.stopped)
         self.tasks_forgotten += len(applied.forgotten)
 
-    def watch(self, queue: WorkQueue, gate: Gate, reports: Reports | None) -> None:
+    def watch(self, queue: WorkQueue, fence: WriteFence, reports: Reports | None) -> None:
         """Show these as they are when somebody asks, and not those that were shown before."""
-        self.queue, self.gate, self.reports = queue, gate, reports
+        self.queue, self.fence, self.reports = queue, fence, reports

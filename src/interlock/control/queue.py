@@ -1,4 +1,4 @@
-"""Which keys to look at: each one at a time per room, no wake lost, failures later and later."""
+"""The work queue: each key one at a time per room, no wake lost, failures later and later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from interlock.control.backoff import delay_after
 from interlock.control.clock import Clock, Timer
-from interlock.control.timetable import Timetable
+from interlock.control.timer_heap import TimerHeap
 from interlock.resources.metadata import Key
 
 #: So many keys are in work at a time: enough to fill a group commit.
@@ -62,8 +62,8 @@ class WorkQueue:
         self._causes: dict[Item, str] = {}
         #: The key that finds out whether a cause is over.
         self._probes: dict[str, Item] = {}
-        self._retries: Timetable[Item, float] = Timetable()
-        self._moments: Timetable[Item, datetime] = Timetable()
+        self._retries: TimerHeap[Item, float] = TimerHeap()
+        self._moments: TimerHeap[Item, datetime] = TimerHeap()
         self._retry_timer: tuple[float, Timer] | None = None
         self._moment_timer: tuple[datetime, Timer] | None = None
         self._stop_listening = clock.on_jump(self._wake_waiting)

@@ -1,4 +1,4 @@
-"""How a room is bound to the loop: what wakes it, and how it looks."""
+"""The reconciler protocol: how a room is bound to the loop, what wakes it, how it looks."""
 
 from __future__ import annotations
 

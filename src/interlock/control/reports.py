@@ -1,4 +1,4 @@
-"""What the runtime knows of every attempt, kept at hand."""
+"""Task reports: what the runtime knows of every attempt, kept at hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from interlock.control.backoff import Backoff
 from interlock.control.clock import Clock, pause
 from interlock.control.runtime import PartOfReportsError, Runtime
-from interlock.resources.errors import InterlockError
+from interlock.errors import InterlockError
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
 
 logger = logging.getLogger("interlock.reports")

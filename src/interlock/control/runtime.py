@@ -1,4 +1,4 @@
-"""What the loop asks of whatever runs tasks: processes here, pods in a cluster."""
+"""The runtime protocol: what the loop asks of whatever runs tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from interlock.resources.errors import InterlockError, UnavailableError
+from interlock.errors import InterlockError, UnavailableError
 from interlock.resources.metadata import Order
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 

@@ -1,4 +1,4 @@
-"""Which keys wait for a cache to catch up with what the store has said."""
+"""Staleness: which keys wait for a cache to catch up with what the store has said."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from interlock.control.cache import Cache
 from interlock.control.queue import Item
 from interlock.control.reconciler import Change
-from interlock.resources.errors import AlreadyExistsError, ConflictError, NotFoundError
+from interlock.errors import AlreadyExistsError, ConflictError, NotFoundError
 from interlock.resources.metadata import Key
 
 #: The store refused a write because what was decided on is no longer so.

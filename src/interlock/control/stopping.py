@@ -1,4 +1,4 @@
-"""Stopping in order: look at nothing more, finish what is under way, let the next one lead."""
+"""Graceful shutdown: look at nothing more, finish what is under way, let the next one lead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Much work on one event loop, a part at a time.
+"""Cooperative work: much of it on one event loop, a part at a time.
 
 Whoever goes through everything there is in one turn keeps all others waiting: a lease that is not
 renewed in time is lost, and the next leadership would begin with the same work.

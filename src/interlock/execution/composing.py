@@ -1,4 +1,4 @@
-"""What a decision about a running Job consists of: its actions in order, and the next look."""
+"""The decision about a running Job put together: its actions in order, and the next look."""
 
 from __future__ import annotations
 

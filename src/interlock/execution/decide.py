@@ -34,7 +34,6 @@ from interlock.resources.actions import (
     RecordExecution,
     RemoveFinalizer,
 )
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import (
     JOB_FINALIZER,
     RELEASE_ANNOTATION,
@@ -50,6 +49,7 @@ from interlock.resources.tasks import (
     TaskState,
 )
 from interlock.resources.transitions import ended_at, has_ended, is_admitted, is_evicting
+from interlock.resources.values.indexes import IndexSet
 from interlock.resources.variables import UnknownVariableError, task_count
 from interlock.resources.work_types import runs_nothing
 
@@ -259,8 +259,8 @@ def _launch(
             return _end(view, job, _without_process(execution, total, now), ())
         execution = replace(execution, total=total)
     # What ended since the last write has made room.
-    room = view.room + len(job.status.execution.active) - len(execution.active)
-    chosen = choose(job, execution, room, now)
+    capacity = view.capacity + len(job.status.execution.active) - len(execution.active)
+    chosen = choose(job, execution, capacity, now)
     if not chosen.attempts:
         if execution.started_at is None:
             return Plan(Decision(wake_at=next_look(view, job, execution, now)), 0, chosen.starved)

@@ -1,4 +1,4 @@
-"""What the reports make of the attempts in a Job's status.
+"""Folding: what the runtime's reports make of the attempts in a Job's status.
 
 Stamps are sticky: what was once seen to run did run, whatever is said later. A report that is
 missing proves nothing while the runtime has not told all it knows.

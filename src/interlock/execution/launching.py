@@ -34,7 +34,7 @@ class Chosen(NamedTuple):
     starved: bool = False
 
 
-def choose(job: Job, execution: ExecutionStatus, room: int, now: datetime) -> Chosen:
+def choose(job: Job, execution: ExecutionStatus, capacity: int, now: datetime) -> Chosen:
     """Take as many attempts as the Job may have and the machine has room for."""
     if not execution.retrying and _tried(execution) >= execution.total:
         return Chosen()
@@ -43,9 +43,9 @@ def choose(job: Job, execution: ExecutionStatus, room: int, now: datetime) -> Ch
     if parallelism is not None and parallelism.at_once is not None:
         allowed = min(allowed, parallelism.at_once)
     allowed -= len(execution.active)
-    room = max(0, room)
-    taken = tuple(islice(_candidates(execution, now), max(0, min(allowed, room + 1))))
-    return Chosen(taken[:room], starved=len(taken) > room)
+    capacity = max(0, capacity)
+    taken = tuple(islice(_candidates(execution, now), max(0, min(allowed, capacity + 1))))
+    return Chosen(taken[:capacity], starved=len(taken) > capacity)
 
 
 def _candidates(execution: ExecutionStatus, now: datetime) -> Iterator[tuple[int, int]]:

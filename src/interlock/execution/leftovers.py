@@ -1,4 +1,4 @@
-"""What a runtime still holds of attempts that no status counts on any more."""
+"""Strays: what a runtime still holds of attempts that no status counts on any more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a runtime is told to run for one attempt."""
+"""Orders: what a runtime is told to run for one attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binds the execution room to the loop: what wakes it, and how it looks."""
+"""The reconciler of execution: what wakes the room, and how it looks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import NamedTuple, Protocol
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
+from interlock.execution.capacity import Capacity, rank_of
 from interlock.execution.decide import Plan, plan
 from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.leftovers import is_over
-from interlock.execution.room import Room, rank_of
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
@@ -62,7 +62,7 @@ class KnownReports(Protocol):
 
 
 class Grants(Protocol):
-    """What `control.proofs.Proofs` offers to this room."""
+    """What `control.live_reads.LiveReads` offers to this room."""
 
     def is_not_granted(self, lock: Key, job: Job, grant: Grant) -> bool:
         """Whether a lock's record is proven not to name the Job; if not, the Job is woken."""
@@ -75,7 +75,7 @@ class ExecutionReconciler:
     That a Job was admitted is what its status says. Before anything of it is started, the records
     of its locks must say so too.
 
-    Room on the machine is given by priority, then by the order of creation. A Job that finds
+    Capacity on the machine is given by priority, then by the order of creation. A Job that finds
     none is put in a line and woken when some comes free; nobody asks again and again.
     """
 
@@ -98,7 +98,7 @@ class ExecutionReconciler:
         self._grants = grants
         self._patience = patience
         self._launches_at_once = launches_at_once
-        self._room = Room(most_tasks)
+        self._capacity = Capacity(most_tasks)
         self._counted = False
         #: Other uids that the runtime holds attempts for, by the key of their Job.
         self._strays: dict[Key, dict[str, None]] = {}
@@ -128,19 +128,19 @@ class ExecutionReconciler:
         job = after or before
         assert job is not None
         key = job.key
-        self._room.hold(key, _active(after))
+        self._capacity.hold(key, _active(after))
         if before is not None and (after is None or after.metadata.uid != before.metadata.uid):
             self._note_stray(key, before.metadata.uid)
         foreseen = self._foreseen.pop(key, None)
         if _concerns(before, after, foreseen) or self._is_left_behind(key, before, after):
             # It looks in any case, and joins the line again if it must.
-            self._room.leave(key)
+            self._capacity.leave(key)
             if key in self._strays or (after is not None and not _waits(after)):
                 yield key
             elif after is not None and after.status.execution.round:
                 # What is left of its earlier rounds is cleared away.
                 yield key
-        yield from self._room.next()
+        yield from self._capacity.next()
 
     def _is_left_behind(self, key: Key, before: Job | None, after: Job | None) -> bool:
         """Whether a Job ended just now, and there is more to do than its last decision does."""
@@ -209,8 +209,8 @@ class ExecutionReconciler:
 
     def _decide(self, key: Key, job: Job | None, now: datetime) -> Decision:
         self._count_once()
-        self._room.leave(key)
-        self._room.hold(key, _active(job))
+        self._capacity.leave(key)
+        self._capacity.hold(key, _active(job))
         found = plan(self._view_of(key, job), now)
         self._keep(key, job, found, now)
         if job is None and key in self._strays and not found.decision.actions:
@@ -223,10 +223,10 @@ class ExecutionReconciler:
             job=job,
             reports=self._reports.of(job.metadata.uid) if job is not None else {},
             reports_complete=self._reports.complete or self._has_heard_of(job),
-            room=self._room.left_for(rank_of(job)) if job is not None else 0,
+            capacity=self._capacity.left_for(rank_of(job)) if job is not None else 0,
             strays=self._strays_of(key, job) if key in self._strays else (),
             told=self._told.get(key, {}),
-            patience=self._patience.of(self._room.used),
+            patience=self._patience.of(self._capacity.used),
             launches_at_once=self._launches_at_once,
             ungranted=ungranted,
             grants_unheard=unheard,
@@ -257,9 +257,9 @@ class ExecutionReconciler:
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
         """Remember what was promised; the next look corrects what came to nothing."""
-        self._room.hold(key, found.active)
+        self._capacity.hold(key, found.active)
         if job is not None and found.starved:
-            self._room.wait(rank_of(job))
+            self._capacity.wait(rank_of(job))
         actions = found.decision.actions
         if found.ends:
             self._ending[key] = tuple(a.task for a in actions if isinstance(a, ForgetTask))
@@ -276,7 +276,7 @@ class ExecutionReconciler:
         if not self._counted:
             self._counted = True
             for job in self._jobs:
-                self._room.hold(job.key, _active(job))
+                self._capacity.hold(job.key, _active(job))
 
     def _note_stray(self, key: Key, uid: str) -> None:
         if self._reports.of(uid):

@@ -1,4 +1,4 @@
-"""Whether a failed attempt is followed by another, and when."""
+"""Retries: whether a failed attempt is followed by another, and when."""
 
 from __future__ import annotations
 

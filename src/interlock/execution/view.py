@@ -1,4 +1,4 @@
-"""Everything the execution room's decision may depend on."""
+"""The view of execution: everything that a decision about a running Job may depend on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ExecutionView(Struct, frozen=True, kw_only=True):
     reports_complete: bool = True
     #: How many more attempts than its status holds now the Job may have at a time. Negative when
     #: what it gives up is meant for others.
-    room: int = 1_000
+    capacity: int = 1_000
     #: Reports under this Job's name that are of another, older Job.
     strays: tuple[TaskReport, ...] = ()
     #: When this process last told the runtime to stop an attempt.

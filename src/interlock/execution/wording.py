@@ -1,4 +1,4 @@
-"""What happened, in words for people: in a Job's message and in its history."""
+"""Messages of execution: what happened, in words for a Job's status and its history."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from interlock.findings import child
 from interlock.forecast.trial import AtOnce, at_once
 from interlock.forecast.upcoming import (
     CLOSES,
@@ -33,11 +34,10 @@ from interlock.resources.controlled_job import ControlledJob, Override, Override
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
-from interlock.resources.suggestions import child
-from interlock.resources.timing.local_time import day_at, short_name, start_of_day, told_time
-from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import calendars_named_by
+from interlock.timing.local_time import day_at, short_name, start_of_day, told_time
+from interlock.timing.zones import Zone, find_zone
 
 #: What `apply` notes of itself, in the way of kubectl: no person wrote it.
 _RECORD = "kubectl.kubernetes.io/last-applied-configuration"

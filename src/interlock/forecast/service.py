@@ -21,6 +21,7 @@ from interlock.api.routing import OnEach, OnResource, Right, Route, Said, Serve,
 from interlock.api.writes import proposed
 from interlock.control.caches import Caches
 from interlock.control.clock import Clock
+from interlock.errors import BadRequestError, NotFoundError
 from interlock.forecast.plan import (
     DAYS,
     Change,
@@ -56,15 +57,14 @@ from interlock.reporting.parameters import (
     number_in,
 )
 from interlock.resources.codec import to_builtins
-from interlock.resources.errors import BadRequestError, NotFoundError
 from interlock.resources.job import Job
 from interlock.resources.kinds import CALENDARS, CONTROLLED_JOBS, JOB_CONFIGS, JOBS, LOCKS, Kind
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
-from interlock.resources.timing.local_time import day_at
-from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR
-from interlock.resources.timing.zones import Zone
 from interlock.schedules.calendars import calendars_named_by
+from interlock.timing.local_time import day_at
+from interlock.timing.months import FIRST_YEAR, LAST_YEAR
+from interlock.timing.zones import Zone
 
 T = TypeVar("T")
 

@@ -16,21 +16,21 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from interlock.errors import BadRequestError
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.errors import BadRequestError
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.local_time import day_at, told_time
-from interlock.resources.timing.plans import Action, Turn
-from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.configs.due_times import Planned, Timing, next_due
 from interlock.schedules.configs.reading import Timings, digest_of, skips_between
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.local_time import day_at, told_time
+from interlock.timing.plans import Action, Turn
+from interlock.timing.zones import Zone, find_zone
 
 CLOSES = "the window closes"
 SUSPENDED = "suspended: nothing starts until it is resumed"

@@ -22,10 +22,11 @@ from interlock.api.checking import Check
 from interlock.api.server import HttpServer, ListenError, bind
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.control.stopping import end_task
-from interlock.kube.client import Client, Patience, usual_patience
-from interlock.kube.config import KubeConfigError, load_config
-from interlock.kube.installation import Installation
-from interlock.kube.reviews import Reviews
+from interlock.errors import InterlockError
+from interlock.kube.client.api_client import Client, Patience, usual_patience
+from interlock.kube.client.config import KubeConfigError, load_config
+from interlock.kube.client.reviews import Reviews
+from interlock.kube.install.installation import Installation
 from interlock.modes.cluster_contact import Contact
 from interlock.modes.cluster_guard import ClusterGuard
 from interlock.modes.cluster_log import log_to_terminal
@@ -51,7 +52,6 @@ from interlock.modes.settings import (
     read_listen,
 )
 from interlock.modes.webhook import Webhook, WebhookSettings
-from interlock.resources.errors import InterlockError
 from interlock.resources.modes import Mode
 
 logger = logging.getLogger("interlock.controller")

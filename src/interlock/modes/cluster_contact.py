@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from interlock.control.clock import Clock, pause
-from interlock.kube.client import Client
-from interlock.kube.errors import DistrustedError, NotServedError, UnknownCallerError
+from interlock.errors import ForbiddenError, UnavailableError
+from interlock.kube.client.api_client import Client
+from interlock.kube.client.errors import DistrustedError, NotServedError, UnknownCallerError
 from interlock.modes.serving import Say
 from interlock.modes.settings import SettingsError
-from interlock.resources.errors import ForbiddenError, UnavailableError
 from interlock.resources.kinds import KINDS
 from interlock.store.contract import Store
 

@@ -1,4 +1,4 @@
-"""Who may ask a controller: whoever the cluster knows, for what the cluster lets them do.
+"""Authorization of a controller's callers: the cluster says who they are and what they may.
 
 The controller has rights of its own. They serve nobody else: every request is put to the cluster
 as a question about the one who sent it, before anything is read or written for them. What the
@@ -14,7 +14,7 @@ from interlock.api.answers import Details, RefusedError
 from interlock.api.requests import Request
 from interlock.api.routing import ForAll, ForKnown, OnEach, OnPath, OnResource
 from interlock.api.security import unauthorized
-from interlock.kube.reviews import Deed, NotReviewedError, Person
+from interlock.kube.client.reviews import Deed, NotReviewedError, Person
 from interlock.resources.kinds import NAMESPACES
 from interlock.resources.metadata import Key
 

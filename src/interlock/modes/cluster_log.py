@@ -1,4 +1,4 @@
-"""Where a controller's log goes: to the terminal, from where a cluster takes it.
+"""The controller's log: to the terminal, from where a cluster takes it.
 
 Lines of one turn of the event loop are written together: there is one for each decision.
 """

@@ -1,4 +1,4 @@
-"""What is counted of a controller beside its loop: its lease, its requests, its events."""
+"""Metrics of a controller beside its loop: its lease, its requests, its events."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from interlock.control.lease import Election
-from interlock.kube.client import Client
-from interlock.kube.events import Events
+from interlock.kube.client.api_client import Client
+from interlock.kube.events.recorder import Events
 
 
 class ClusterMetrics(Collector):

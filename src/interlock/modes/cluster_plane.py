@@ -13,29 +13,29 @@ from prometheus_client import CollectorRegistry
 from interlock.api.answers import RefusedError
 from interlock.api.routing import Route
 from interlock.control.clock import Clock
-from interlock.control.gate import Gate
 from interlock.control.lease import Election, LeaseTimes
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task
+from interlock.control.write_fence import WriteFence
+from interlock.errors import FencedError
 from interlock.execution.reconciler import Patience
 from interlock.forecast.service import Forecasting
-from interlock.kube.client import Client
-from interlock.kube.events import Events
-from interlock.kube.guarded import GuardedClient
-from interlock.kube.journal import KubernetesJournal
+from interlock.kube.client.api_client import Client
+from interlock.kube.client.guarded import GuardedClient
+from interlock.kube.events.recorder import Events
+from interlock.kube.pods.informers import Informers
 from interlock.kube.pods.logs import PodLogs
 from interlock.kube.pods.objects import KubernetesObjects
 from interlock.kube.pods.records import RECORDS
 from interlock.kube.pods.runtime import PodRuntime
-from interlock.kube.pods.sight import Sight
-from interlock.kube.store import KubernetesStore
+from interlock.kube.store.cluster_store import KubernetesStore
+from interlock.kube.store.journal import KubernetesJournal
 from interlock.modes.cluster_metrics import ClusterMetrics
 from interlock.modes.phases import JobsByPhase
 from interlock.modes.settings import ControllerSettings
 from interlock.plane import ControlPlane, PlaneSettings
-from interlock.reporting.roster import Roster
+from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
-from interlock.resources.errors import FencedError
 from interlock.resources.modes import Mode
 from interlock.runtimes.router import Router
 
@@ -54,7 +54,7 @@ def lease_times(settings: ControllerSettings) -> LeaseTimes:
 class ClusterPlane:
     """Everything that runs beside the API in a controller.
 
-    What the rooms decide is written by a client that asks the gate before anything is sent.
+    What the rooms decide is written by a client that asks the fence before anything is sent.
     People's writes and the lease itself go another way: they do not depend on who leads.
     """
 
@@ -66,24 +66,24 @@ class ClusterPlane:
         identity: str,
         registry: CollectorRegistry,
     ) -> None:
-        luck, gate, namespace = Random(), Gate(clock), settings.namespace
-        self._gate = gate
+        luck, fence, namespace = Random(), WriteFence(clock), settings.namespace
+        self._fence = fence
         self.store = KubernetesStore(client, clock, luck, namespace=namespace)
         election = Election(
             self.store,
             clock,
             luck,
-            gate,
+            fence,
             identity,
             times=lease_times(settings),
             namespace=settings.lease_namespace,
         )
-        leaders = GuardedClient(client, gate.check)
-        self._events = Events(leaders, clock, luck, gate, identity)
-        self._sight = Sight.of(leaders, clock, luck, namespace=namespace)
+        leaders = GuardedClient(client, fence.check)
+        self._events = Events(leaders, clock, luck, fence, identity)
+        self._sight = Informers.of(leaders, clock, luck, namespace=namespace)
         self._records = KubernetesObjects(leaders, RECORDS, clock, luck)
         self._runtime: PodRuntime | None = None
-        self.roster = Roster()
+        self.roster = JobIndex()
         journal = KubernetesJournal()
         self.plane = ControlPlane(
             store=KubernetesStore(leaders, clock, luck, namespace=namespace),
@@ -123,7 +123,7 @@ class ClusterPlane:
 
     def leads(self) -> bool:
         """Whether this controller leads now."""
-        return self._gate.is_open
+        return self._fence.is_open
 
     def not_ready(self) -> Sequence[str]:
         """What is not ready yet. One that follows is ready too."""
@@ -163,12 +163,12 @@ class ClusterPlane:
         if self._runtime is not None:
             self._runtime.abandon()
         self._runtime = self._sight.lead(partial(self._check, term), records=self._records)
-        return Router({"pods": self._runtime}, own="pods", check=self.plane.gate.check)
+        return Router({"pods": self._runtime}, own="pods", check=self.plane.fence.check)
 
     def _check(self, term: int) -> None:
-        gate = self.plane.gate
-        gate.check()
-        if gate.term != term:
+        fence = self.plane.fence
+        fence.check()
+        if fence.term != term:
             raise FencedError(f"writing was stopped: term {term} is over")
 
 

@@ -46,10 +46,10 @@ from interlock.modes.settings import (
     security_of,
 )
 from interlock.private_files import NotPrivateError, make_directory, open_private
-from interlock.resources.manifests import read_manifests
-from interlock.resources.validation import read_resource
+from interlock.resources.door.manifests import read_manifests
+from interlock.resources.door.validation import read_resource
 from interlock.runtimes.keeper.journal import newest_term
-from interlock.runtimes.keeper.wire import JOURNAL_NAME
+from interlock.runtimes.keeper.protocol import JOURNAL_NAME
 from interlock.store.contract import Store
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite import SqliteStore

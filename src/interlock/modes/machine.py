@@ -16,14 +16,14 @@ from prometheus_client import CollectorRegistry
 from interlock.api.checking import Check
 from interlock.api.routing import Route
 from interlock.control.clock import Clock
-from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
+from interlock.control.write_fence import WriteFence
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
 from interlock.plane import ControlPlane
-from interlock.reporting.roster import Roster
+from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
@@ -88,7 +88,7 @@ class Removals:
         if isinstance(before, Job) and (after is None or after.metadata.uid != before.metadata.uid):
             self._remove(before.metadata.uid)
 
-    def sweep(self, roster: Roster) -> None:
+    def sweep(self, roster: JobIndex) -> None:
         """Remove the logs of Jobs that went while nobody looked."""
         for uid in self._reader.jobs():
             if roster.key_of(uid) is None:
@@ -103,7 +103,7 @@ class Removals:
 class MachineLogs:
     """The output of tasks, as the reporting room asks for it."""
 
-    def __init__(self, data: Path, roster: Roster) -> None:
+    def __init__(self, data: Path, roster: JobIndex) -> None:
         self._reader = LogReader(data)
         self._roster = roster
         self.followers = Followers()
@@ -152,7 +152,7 @@ class MachineLogs:
 def _election(store: SqliteStore, clock: Clock) -> Election:
     """The data directory is locked, so there is nobody else to elect."""
     identity = f"{socket.gethostname()}-{os.getpid()}"
-    return Election(store, clock, Random(), Gate(clock), identity, sole=True)
+    return Election(store, clock, Random(), WriteFence(clock), identity, sole=True)
 
 
 class Machine:
@@ -171,7 +171,7 @@ class Machine:
         self._health = Health(keeper_patience_s)
         self._data = data
         self._runtime: ProcessRuntime | None = None
-        roster = self._roster = Roster()
+        roster = self._roster = JobIndex()
         logs = self._logs = MachineLogs(data, roster)
         self.plane = logs.plane = ControlPlane(
             store=store,
@@ -256,7 +256,7 @@ class Machine:
         if self._runtime is not None:
             self._runtime.abandon()
         self._runtime = await ProcessRuntime.connect(self._data, term=term, health=self._health)
-        return Router({"processes": self._runtime}, own="processes", check=self.plane.gate.check)
+        return Router({"processes": self._runtime}, own="processes", check=self.plane.fence.check)
 
     async def _backup(self) -> AsyncIterator[bytes]:
         """A copy of the store, part by part. It is made whole first: a client may be slow."""

@@ -1,4 +1,4 @@
-"""How many Jobs there are in each phase, for those who watch over a server."""
+"""Phase gauges: how many Jobs there are in each phase, for those who watch a server."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from interlock.reporting.roster import Roster
+from interlock.reporting.job_index import JobIndex
 from interlock.resources.job import JobPhase
 
 
 class JobsByPhase(Collector):
     """How many Jobs are in each phase, counted when somebody asks."""
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: JobIndex) -> None:
         self._roster = roster
 
     def collect(self) -> Iterator[Metric]:

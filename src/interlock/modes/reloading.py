@@ -1,4 +1,4 @@
-"""What a server takes up anew when it is told to, by SIGHUP: tokens, certificate, logs."""
+"""Reload on SIGHUP: tokens, certificate, logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the server's log goes: a file in the data directory, and warnings to the terminal too.
+"""The server's log: a file in the data directory, and warnings to the terminal too.
 
 One line per decision is written, so a line has to be cheap: lines of one turn of the event loop
 go to the file in one write.

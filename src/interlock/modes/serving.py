@@ -1,4 +1,4 @@
-"""What every server of ours is made of: a place to listen, signals to heed, an exit code."""
+"""The server process: a place to listen, signals to heed, an exit code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from interlock import __version__
 from interlock.api.server import ListenError, bind
+from interlock.errors import InterlockError
 from interlock.modes.settings import Listen, SettingsError
-from interlock.resources.errors import InterlockError
 
 Say = Callable[[str], None]
 

@@ -1,4 +1,4 @@
-"""What a person chooses when starting a server, checked before anything is touched."""
+"""Server settings: what a person chooses, checked before anything is touched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from interlock.api.security import Security, is_loopback, read_tokens
 from interlock.control.lease import SYSTEM_NAMESPACE
-from interlock.resources.errors import InterlockError
+from interlock.errors import InterlockError
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 
 DEFAULT_LISTEN = "127.0.0.1:8470"

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from interlock.api.server import HttpServer, bind
 from interlock.control.clock import Clock, pause
-from interlock.kube.client import Call, Client
-from interlock.kube.installation import Installation
+from interlock.errors import ForbiddenError, InterlockError
+from interlock.kube.client.api_client import Call, Client
+from interlock.kube.install.installation import Installation
 from interlock.kube.webhook.app import WebhookApp
 from interlock.kube.webhook.certificate import Place, ServingCertificate, service_names
 from interlock.modes.settings import Listen
-from interlock.resources.errors import ForbiddenError, InterlockError
 from interlock.resources.metadata import Key
 
 _LOG = logging.getLogger("interlock.webhook")

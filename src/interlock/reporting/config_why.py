@@ -19,12 +19,12 @@ from interlock.reporting.schedule_why import (
 from interlock.reporting.why import Waiting
 from interlock.resources.job import Job, JobPhase, WhenTaken
 from interlock.resources.job_config import JobConfig, Skip, SkipReason
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.local_time import told_at
-from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.words import plural
 from interlock.schedules.configs.due_times import DueTime, Timing, next_due, next_run
 from interlock.schedules.configs.making import scheduled_job
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.local_time import told_at
+from interlock.timing.zones import Zone, find_zone
 
 #: So many due times to come, and skips, are told.
 _TOLD = 3

@@ -29,10 +29,10 @@ from interlock.resources.controlled_job import (
 )
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION
-from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.words import since
 from interlock.schedules.controlled.choosing import start_deadline
 from interlock.schedules.controlled.plan import Standing, Timetable
+from interlock.timing.flaws import UnreadableError
 
 #: Conditions that say, when true, that a person should look.
 ALARMS = frozenset(

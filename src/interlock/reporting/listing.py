@@ -9,6 +9,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from interlock.control.cache import Cache
+from interlock.errors import BadRequestError
+from interlock.reporting.job_index import Entry, JobIndex, entry_of
 from interlock.reporting.parameters import (
     LARGEST_PAGE,
     LISTING,
@@ -17,9 +19,7 @@ from interlock.reporting.parameters import (
     moment_in,
     number_in,
 )
-from interlock.reporting.roster import Entry, Roster, entry_of
 from interlock.reporting.summaries import JobSummary, summary_of
-from interlock.resources.errors import BadRequestError
 from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase
 from interlock.store.contract import Selection
 from interlock.store.selectors import Matcher, matcher_for
@@ -73,7 +73,7 @@ class JobPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     next: str = ""
 
 
-def page(listing: Listing, roster: Roster, jobs: Cache[Job]) -> JobPage:
+def page(listing: Listing, roster: JobIndex, jobs: Cache[Job]) -> JobPage:
     """A page of summaries, and the cursor of the next."""
     found: list[Job] = []
     last: Job | None = None
@@ -93,7 +93,7 @@ def page(listing: Listing, roster: Roster, jobs: Cache[Job]) -> JobPage:
     )
 
 
-def _walk(listing: Listing, roster: Roster, jobs: Cache[Job]) -> Iterator[Job]:
+def _walk(listing: Listing, roster: JobIndex, jobs: Cache[Job]) -> Iterator[Job]:
     keys = roster.walk(listing.states, after=listing.after, newest=listing.newest)
     if listing.ids:
         found = {roster.key_of(uid) for uid in listing.ids}

@@ -1,4 +1,4 @@
-"""What may be said in the queries of reports. Whoever reads one knows no other names than these."""
+"""Query parameters of reports. Whoever reads one knows no other names than these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date, datetime
 import msgspec
 
 from interlock.api.parameters import Parameter, flag, number
-from interlock.resources.errors import BadRequestError
+from interlock.errors import BadRequestError
 from interlock.resources.job import JobPhase
 from interlock.resources.kinds import KINDS
 

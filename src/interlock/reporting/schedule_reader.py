@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from interlock.control.caches import Caches
+from interlock.errors import NotFoundError
 from interlock.reporting.config_why import ConfigView, explain_config
 from interlock.reporting.controlled_why import (
     ControlledView,
@@ -15,15 +16,14 @@ from interlock.reporting.controlled_why import (
 from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key
-from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.configs.reading import read_timing
 from interlock.schedules.controlled.plan import calendars_named, timetable_of
+from interlock.timing.flaws import UnreadableError
 
 #: The index of Jobs by the identities of their owners.
 BY_OWNER = "owner"

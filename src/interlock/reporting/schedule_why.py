@@ -11,9 +11,9 @@ from interlock.reporting.why import Waiting
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.metadata import Condition, ConditionStatus, Trouble
 from interlock.resources.schedule import SUSPEND_REASON_ANNOTATION, SUSPENDED_BY_ANNOTATION
-from interlock.resources.timing.local_time import told_at, told_in
-from interlock.resources.timing.zones import Zone
 from interlock.resources.words import since
+from interlock.timing.local_time import told_at, told_in
+from interlock.timing.zones import Zone
 
 #: A label and a text, to be shown in this order.
 Detail = tuple[str, str]

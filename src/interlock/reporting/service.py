@@ -1,4 +1,4 @@
-"""The paths of this room: /jobs, /locks, /history and so on, beside the resources themselves."""
+"""Routes of reports: /jobs, /locks, /history and so on, beside the resources themselves."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from interlock.api.routing import (
 )
 from interlock.control.caches import Caches
 from interlock.control.clock import Clock
-from interlock.reporting.lines import LineReader, LockAnswer
+from interlock.errors import NotFoundError
+from interlock.reporting.job_index import JobIndex
 from interlock.reporting.listing import JobPage, page, read_listing
+from interlock.reporting.lock_queue import LineReader, LockAnswer
 from interlock.reporting.logs import Logs, serve_log
 from interlock.reporting.parameters import (
     HISTORY,
@@ -35,14 +37,12 @@ from interlock.reporting.parameters import (
     STREAM,
     number_in,
 )
-from interlock.reporting.roster import Roster
 from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.reporting.streams import Streams
 from interlock.reporting.summaries import JobSummary, summary_of
 from interlock.reporting.why import Why, explain, stalls
 from interlock.resources.codec import to_builtins
-from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job
 from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS
 from interlock.resources.kinds import LOCKS as LOCK_KIND
@@ -82,7 +82,7 @@ class Reporting:
         *,
         store: Store,
         caches: Caches,
-        roster: Roster,
+        roster: JobIndex,
         journal: Journal,
         logs: Logs,
         clock: Clock,

@@ -13,9 +13,9 @@ from contextlib import suppress
 from interlock.api.answers import RefusedError, bad_request, refusal_of
 from interlock.api.requests import Receive, Request, Send
 from interlock.control.clock import Clock
+from interlock.errors import ExpiredError, InterlockError
 from interlock.reporting.parameters import STREAM, check_known
 from interlock.reporting.summaries import Encoded
-from interlock.resources.errors import ExpiredError, InterlockError
 from interlock.resources.job import Job
 from interlock.store.contract import Event, EventType, Selection, Store
 

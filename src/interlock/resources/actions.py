@@ -1,4 +1,4 @@
-"""What a decision asks for: orders as data, each carrying the resource as it was read."""
+"""Actions: what a decision asks for, as data, each with the resource as it was read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a Job may start, and what it waits for until then."""
+"""The admission status: whether a Job may start, and what it waits for until then."""
 
 from __future__ import annotations
 

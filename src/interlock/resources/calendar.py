@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from interlock.resources.metadata import NoStatus, Noun, Resource
 from interlock.resources.rules import AtLeastOne, Items, Line, NounRule, Reads
 from interlock.resources.schedule_limits import MAX_DAY_LENGTH, MAX_DAYS
-from interlock.resources.timing.day_texts import read_days
+from interlock.timing.day_texts import read_days
 
 _Days = Annotated[str, Reads(read_days, {"minLength": 1, "maxLength": MAX_DAY_LENGTH})]
 

@@ -1,4 +1,4 @@
-"""JSON in and out for everything that is stored. Past this module everything has a type."""
+"""The JSON codec of everything that is stored. Past this module everything has a type."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from interlock.resources.cron_lines import CronLines
-from interlock.resources.durations import Duration, parse_duration
-from interlock.resources.indexes import IndexSet
+from interlock.resources.values.cron_lines import CronLines
+from interlock.resources.values.durations import Duration, parse_duration
+from interlock.resources.values.indexes import IndexSet
 
 
 def encode_special(value: object) -> object:

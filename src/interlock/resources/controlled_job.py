@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 
 from msgspec import field
 
-from interlock.resources.durations import Duration
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.rules import (
     After,
@@ -34,11 +33,12 @@ from interlock.resources.schedule_limits import (
     MAX_OVERRIDES,
     MAX_WINDOWS,
 )
-from interlock.resources.timing.cron import CronFormat
-from interlock.resources.timing.day_texts import read_weekdays
-from interlock.resources.timing.plans import Action
-from interlock.resources.timing.ticks import OnGap, OnRepeat
-from interlock.resources.timing.windows import read_time_of_day
+from interlock.resources.values.durations import Duration
+from interlock.timing.cron import CronFormat
+from interlock.timing.day_texts import read_weekdays
+from interlock.timing.plans import Action
+from interlock.timing.ticks import OnGap, OnRepeat
+from interlock.timing.windows import read_time_of_day
 
 _TIME = "(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?"
 _TimeOfDay = Annotated[str, Reads(read_time_of_day, {"maxLength": 8, "pattern": whole(_TIME)})]

@@ -1,4 +1,4 @@
-"""What a person did to a resource, in words for its history: a write, held against what was."""
+"""An audit of writes: what a person did to a resource, in words for its history."""
 
 from __future__ import annotations
 

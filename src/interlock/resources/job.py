@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 from msgspec import field
 
 from interlock.resources.admission import AdmissionStatus
-from interlock.resources.durations import Duration
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
@@ -29,6 +28,7 @@ from interlock.resources.rules import (
     Unique,
 )
 from interlock.resources.tasks import ExecutionStatus, TaskState
+from interlock.resources.values.durations import Duration
 
 MAX_TASKS = 10_000
 MAX_RETRIES = 1_000

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from msgspec import field
 
-from interlock.resources.durations import Duration
 from interlock.resources.job import WhenTaken
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.options import OptionSpec
@@ -26,6 +25,7 @@ from interlock.resources.schedule_limits import (
     MAX_QUEUED,
     MAX_SCHEDULES,
 )
+from interlock.resources.values.durations import Duration
 
 
 class Concurrency(Noun):

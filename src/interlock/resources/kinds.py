@@ -15,16 +15,20 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct
 
-from interlock.resources import columns
+from interlock.findings import Findings
 from interlock.resources.calendar import Calendar
-from interlock.resources.calendar_checks import calendar_doubts, check_calendar
+from interlock.resources.checks.calendars import calendar_doubts, check_calendar
+from interlock.resources.checks.job_changes import check_job_change
+from interlock.resources.checks.jobs import check_job
+from interlock.resources.checks.schedules import check_controlled_job, check_job_config
+from interlock.resources.checks.validator import check_rules
+from interlock.resources.checks.weekdays import weekday_doubts
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.codec import decoder_for
-from interlock.resources.columns import Column
 from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.describe import columns
+from interlock.resources.describe.columns import Column
 from interlock.resources.job import Job, JobSpec
-from interlock.resources.job_changes import check_job_change
-from interlock.resources.job_checks import check_job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock, LockStatus
 from interlock.resources.metadata import GROUP, VERSION, Resource, Status
@@ -37,11 +41,7 @@ from interlock.resources.naming import (
     SUBDOMAIN,
     SUBDOMAIN_RULE,
 )
-from interlock.resources.rule_checks import check_rules
 from interlock.resources.rules import DnsLabel, Matches
-from interlock.resources.schedule_checks import check_controlled_job, check_job_config
-from interlock.resources.suggestions import Findings
-from interlock.resources.weekday_doubts import weekday_doubts
 
 T = TypeVar("T")
 

@@ -16,6 +16,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from interlock.findings import Findings, child, did_you_mean
 from interlock.resources.controlled_job import ControlledJob, Override
 from interlock.resources.job import (
     CREATOR_ANNOTATION,
@@ -55,7 +56,6 @@ from interlock.resources.schedule import (
     TEMPLATE_HASH_ANNOTATION,
     TIMEZONE_ANNOTATION,
 )
-from interlock.resources.suggestions import Findings, child, did_you_mean
 from interlock.resources.transitions import has_ended, is_admitted
 
 PREFIX = f"{GROUP}/"

@@ -1,4 +1,4 @@
-"""What every resource carries: its name, its versions, its owners, its conditions."""
+"""Object metadata: name, versions, owners and conditions, as every resource has them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What an installation can run: processes on its own machine, or pods in a cluster."""
+"""Installation modes: processes on this machine, or pods in a cluster."""
 
 from __future__ import annotations
 
-from interlock.resources.errors import Problem
+from interlock.errors import Problem
 from interlock.resources.job import JobSpec
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource

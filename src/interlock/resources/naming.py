@@ -1,12 +1,12 @@
-"""Which names, labels, annotations and owners are good: Kubernetes' own rules."""
+"""Naming rules: which names, labels, annotations and owners are good, as in Kubernetes."""
 
 from __future__ import annotations
 
 import re
 from hashlib import sha256
 
+from interlock.findings import Findings, child
 from interlock.resources.metadata import Metadata
-from interlock.resources.suggestions import Findings, child
 
 #: `<name>-<index>-<attempt>` of a Job's task must be a label too: 52 + 5 + 5 is 62.
 MAX_JOB_NAME = 52

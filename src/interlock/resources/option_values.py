@@ -1,4 +1,4 @@
-"""What a run gives for the options of a JobConfig, and what that becomes in the Job."""
+"""Option values: what a run gives for a JobConfig's options, and what becomes of it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from interlock.resources.errors import Problem
-from interlock.resources.moment_formats import format_moment
+from interlock.errors import Problem
+from interlock.findings import Findings, child, did_you_mean, type_of
 from interlock.resources.options import BoolFormat, OptionSpec, OptionType
-from interlock.resources.suggestions import Findings, child, did_you_mean, type_of
+from interlock.resources.values.date_formats import format_moment
 
 #: RFC 3339, with the offset that it must have.
 _RFC_3339 = re.compile(

@@ -1,4 +1,4 @@
-"""What a Job runs in a cluster: a pod for each attempt, or a whole `batch/v1` Job."""
+"""Pod work: a pod for each attempt, or a whole `batch/v1` Job."""
 
 from __future__ import annotations
 

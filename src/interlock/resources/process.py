@@ -1,4 +1,4 @@
-"""What a Job runs: a process on this machine, or nothing at all."""
+"""Process work: a process on this machine, or nothing at all."""
 
 from __future__ import annotations
 

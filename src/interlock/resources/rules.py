@@ -2,9 +2,9 @@
 
 A noun says in its annotations what one field must keep to (`Annotated[int, Limit(1, 64)]`), and in
 `RULES` what several must together (`ExactlyOne("process", "pod")`). Of that are made the check
-at the door (`rule_checks`), the schemas (`schema`; those of a cluster with CEL, `kube.rules`), and
-the reference page. A rule speaks of values that have their type already; to read what was stored
-asks for none, so that an older version's objects stay readable.
+at the door (`checks.validator`), the schemas (`describe.schema`; those of a cluster with CEL,
+`kube.install.rules`), and the reference page. A rule speaks of values that have their type
+already; to read what was stored asks for none, so that an older version's objects stay readable.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_
 
 from msgspec import Struct
 
-from interlock.resources.durations import Duration
+from interlock.findings import Findings, child, shortened
 from interlock.resources.naming import LABEL, LABEL_RULE, check_label_name
-from interlock.resources.quantities import parse_quantity
-from interlock.resources.suggestions import Findings, child, shortened
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.word_checks import MAX_ARGUMENT_BYTES, check_word
+from interlock.resources.values.durations import Duration
+from interlock.resources.values.quantities import parse_quantity
+from interlock.resources.values.texts import MAX_ARGUMENT_BYTES, check_word
+from interlock.timing.flaws import UnreadableError
 
 Schema = dict[str, Any]
 

@@ -1,11 +1,10 @@
-"""What JobConfigs and ControlledJobs have in common: schedules, templates, and their books."""
+"""Schedules: what JobConfigs and ControlledJobs have in common, and their books."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar
 
-from interlock.resources.cron_lines import CronLines
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.metadata import Moment, Noun, Resource
 from interlock.resources.naming import MAX_LABEL
@@ -21,9 +20,10 @@ from interlock.resources.rules import (
     Unique,
 )
 from interlock.resources.schedule_limits import MAX_CALENDARS, MAX_KEPT, MAX_ZONE_LENGTH
-from interlock.resources.timing.cron import CronFormat
-from interlock.resources.timing.ticks import OnGap, OnRepeat
-from interlock.resources.timing.zones import find_zone
+from interlock.resources.values.cron_lines import CronLines
+from interlock.timing.cron import CronFormat
+from interlock.timing.ticks import OnGap, OnRepeat
+from interlock.timing.zones import find_zone
 
 #: The moment that a Job was made for: a due time, or the start of a window.
 SCHEDULED_AT_ANNOTATION = "interlock.dev/scheduled-at"

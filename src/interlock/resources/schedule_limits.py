@@ -1,8 +1,8 @@
-"""How much of everything a schedule may have, so that reading it never takes long."""
+"""Limits of schedules: how much of everything, so that reading one never takes long."""
 
 from __future__ import annotations
 
-from interlock.resources.timing.cron import MAX_LENGTH
+from interlock.timing.cron import MAX_LENGTH
 
 #: Schedules of a config, and cron lines of a schedule.
 MAX_SCHEDULES = 100

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from msgspec import json
 
-from interlock.resources.durations import Duration
-from interlock.resources.indexes import IndexSet
 from interlock.resources.metadata import Moment, Noun
 from interlock.resources.naming import MAX_LABEL, cut_name
+from interlock.resources.values.durations import Duration
+from interlock.resources.values.indexes import IndexSet
 from interlock.resources.work import ProcessWork, Work
 
 #: Attempts are numbered by rounds: those of the first from 0, of the second from this number on,

@@ -1,4 +1,4 @@
-"""What ${...} stands for in a Job, and which task of a Job is which.
+"""Variables: what ${...} stands for in a Job, and which task of a Job is which.
 
 A value is put in once and never looked at again, so a value that itself holds ${...} stays as it
 is. `$${` is written for a plain `${`. A name that begins with none of our prefixes, such as

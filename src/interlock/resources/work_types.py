@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from interlock.resources.free_form import Walk, with_texts
+from interlock.findings import Findings
+from interlock.resources.checks.pods import check_batch_job, check_pod
 from interlock.resources.job import JobSpec
-from interlock.resources.pod_checks import check_batch_job, check_pod
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import ProcessSpec
-from interlock.resources.suggestions import Findings
+from interlock.resources.values.free_form import Walk, with_texts
+from interlock.resources.values.texts import MAX_OBJECT_BYTES
 from interlock.resources.variables import substitute
-from interlock.resources.word_checks import MAX_OBJECT_BYTES
 from interlock.resources.work import BatchWork, PodWork, ProcessWork, Work
 
 #: A text in which variables stand for values: its field, its place there, and itself.

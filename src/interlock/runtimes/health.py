@@ -1,4 +1,4 @@
-"""Whether the keeper does its work, as the server sees it: told when it changes."""
+"""Health of the keeper as the server sees it: told when it changes."""
 
 from __future__ import annotations
 

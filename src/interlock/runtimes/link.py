@@ -8,9 +8,9 @@ from typing import cast
 
 from msgspec import MsgspecError
 
-from interlock.resources.errors import FencedError, UnavailableError
+from interlock.errors import FencedError, UnavailableError
 from interlock.resources.tasks import TaskReport
-from interlock.runtimes.keeper.wire import (
+from interlock.runtimes.keeper.protocol import (
     Answer,
     Done,
     Frames,

@@ -21,14 +21,14 @@ from typing import TypeVar
 import msgspec
 
 from interlock.control.runtime import Listener, TaskStop
-from interlock.resources.errors import FencedError, UnavailableError
+from interlock.errors import FencedError, UnavailableError
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 from interlock.resources.work import ProcessWork
 from interlock.runtimes.health import Health
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.connections import short_path
 from interlock.runtimes.keeper.orders import ProcessOrder, process_order
-from interlock.runtimes.keeper.wire import (
+from interlock.runtimes.keeper.protocol import (
     BATCH,
     KEEPER_LOG_NAME,
     LOCK_NAME,

@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from interlock.control.gatherer import Gatherer
+from interlock.control.batching import Batcher
 from interlock.control.runtime import (
     Listener,
     OrderDeniedError,
@@ -22,7 +22,7 @@ from interlock.control.runtime import (
     RuntimeUnavailableError,
     TaskStop,
 )
-from interlock.resources.errors import FencedError, InterlockError, UnavailableError
+from interlock.errors import FencedError, InterlockError, UnavailableError
 from interlock.resources.metadata import Order
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 
@@ -164,7 +164,7 @@ class Router:
             self._check()
             await call(things)
 
-        return Gatherer(checked).add
+        return Batcher(checked).add
 
     async def _launch(self, name: str, orders: Sequence[TaskOrder]) -> None:
         route = self._routes.get(name)

@@ -12,10 +12,10 @@ from interlock.resources.controlled_job import ControlledJob, EventSpec, WindowS
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.schedule import ScheduleSpec
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.day_texts import read_days
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.icalendar import read_icalendar
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.day_texts import read_days
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.icalendar import read_icalendar
 
 #: So many calendars are kept ready; others are read again when they are needed.
 KEPT = 256

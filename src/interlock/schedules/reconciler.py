@@ -1,4 +1,4 @@
-"""Binds the schedules room to the loop: JobConfigs on one side, ControlledJobs on the other."""
+"""The reconciler of schedules: JobConfigs on one side, ControlledJobs on the other."""
 
 from __future__ import annotations
 

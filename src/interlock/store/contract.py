@@ -1,4 +1,4 @@
-"""What a store promises: the Kubernetes API's promises, and nothing that needs more.
+"""The store contract: the Kubernetes API's promises, and nothing that needs more.
 
 Every backend passes the one suite in `interlock.testing.store_contract`. No operation touches
 more than one object; everything above is built on compare-and-set.

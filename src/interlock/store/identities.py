@@ -1,4 +1,4 @@
-"""Where new uids and the endings of generated names come from."""
+"""Identity source: where new uids and the endings of generated names come from."""
 
 from __future__ import annotations
 

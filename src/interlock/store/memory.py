@@ -1,4 +1,4 @@
-"""A store that forgets everything: for tests, plans and the simulation.
+"""A volatile store that forgets everything: for tests, plans and the simulation.
 
 No call of it ever waits, watches apart, so a coroutine on it can be driven without a loop.
 """
@@ -13,14 +13,14 @@ from msgspec.structs import replace
 
 from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import Event, EventType, Identities, JournalEntry, Now
-from interlock.store.kept import KeptStore
+from interlock.store.in_memory import InMemoryStore
 from interlock.store.watching import BUFFERED, REMEMBERED, Change
 
 #: How many decisions the journal keeps.
 JOURNAL_ENTRIES = 10_000
 
 
-class MemoryStore(KeptStore):
+class MemoryStore(InMemoryStore):
     """Resources in memory, and nowhere else.
 
     What another store wrote can be put into it as it is, and whoever asks hears of every write.

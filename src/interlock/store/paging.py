@@ -1,4 +1,4 @@
-"""Lists that are read in parts, all of them as they were at one version.
+"""Pagination: lists that are read in parts, all of them as they were at one version.
 
 The whole list is held from its first part on, as references and not as copies. Few are held,
 and none for long: a reader that comes too late is told to begin again.
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from interlock.resources.errors import BadRequestError, ExpiredError
+from interlock.errors import BadRequestError, ExpiredError
 from interlock.resources.metadata import Resource
 from interlock.store.contract import Page, Selection
 

@@ -1,4 +1,4 @@
-"""What a write makes of a resource: the rules that every backend shares, all of them pure.
+"""Write rules: what a write makes of a resource, shared by every backend, all of them pure.
 
 They are the Kubernetes API server's rules: which fields the caller may write with which verb,
 when the generation moves, what holds a resource that is to go.
@@ -12,14 +12,14 @@ from typing import Any, Protocol, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from interlock.resources.cluster import Namespace, NamespaceStatus
-from interlock.resources.errors import (
+from interlock.errors import (
     BadRequestError,
     ConflictError,
     ForbiddenError,
     InvalidError,
     Problem,
 )
+from interlock.resources.cluster import Namespace, NamespaceStatus
 from interlock.resources.kinds import KINDS, ByKind, Kind
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.store.contract import DeleteOptions, Propagation

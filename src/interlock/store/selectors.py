@@ -1,4 +1,4 @@
-"""Which resources a label or field selector means, read as Kubernetes reads them."""
+"""Selectors: which resources a label or field selector means, as Kubernetes reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from interlock.resources.errors import BadRequestError
+from interlock.errors import BadRequestError
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource
 from interlock.store.contract import Selection

@@ -1,4 +1,4 @@
-"""Telling watchers what was committed, in batches, without ever waiting for one of them.
+"""The watch hub: tells watchers what was committed, in batches, and waits for none of them.
 
 The hub remembers the newest changes, so that a watch can resume from a version it has seen.
 A watcher that falls too far behind is told so, and forgotten.
@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from interlock.resources.errors import ExpiredError
+from interlock.errors import ExpiredError
 from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import Event, EventType
 from interlock.store.rules import with_version

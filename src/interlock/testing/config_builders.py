@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
 from interlock.resources.calendar import Calendar, CalendarDay, CalendarSpec
-from interlock.resources.cron_lines import CronLines
 from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus
 from interlock.resources.job_config import JobConfig, JobConfigSpec, JobConfigStatus
 from interlock.resources.metadata import Metadata
 from interlock.resources.process import ProcessSpec
 from interlock.resources.schedule import ExpectedJob, JobTemplate, ScheduleSpec
 from interlock.resources.tasks import ExecutionStatus, JobResult
+from interlock.resources.values.cron_lines import CronLines
 from interlock.schedules.calendars import FoundCalendar, read_calendar
 from interlock.schedules.configs.making import job_on_demand, scheduled_job
 from interlock.schedules.configs.reading import read_timing

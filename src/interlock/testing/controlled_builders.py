@@ -29,7 +29,6 @@ from interlock.resources.controlled_job import (
     TimezoneSpec,
     WindowSpec,
 )
-from interlock.resources.durations import parse_duration
 from interlock.resources.job import Job, JobSpec, JobStatus
 from interlock.resources.metadata import Condition, Metadata
 from interlock.resources.process import ProcessSpec
@@ -49,12 +48,13 @@ from interlock.resources.tasks import (
     TaskState,
     TaskStatus,
 )
-from interlock.resources.timing.calendars import Calendar
-from interlock.resources.timing.plans import Action
 from interlock.resources.transitions import phase_of
+from interlock.resources.values.durations import parse_duration
 from interlock.schedules.controlled.making import make_job, template_hash
 from interlock.schedules.controlled.plan import schedule_hash, timetable_of
 from interlock.schedules.controlled.view import ControlledView
+from interlock.timing.calendars import Calendar
+from interlock.timing.plans import Action
 
 #: A template of another time: Jobs made of it are out of date.
 OLD_HASH = "0" * 64

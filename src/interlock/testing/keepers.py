@@ -14,8 +14,8 @@ from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.journal import records_in
 from interlock.runtimes.keeper.logger import LOCK_NAME as LOGGER_LOCK_NAME
 from interlock.runtimes.keeper.logger import holder_of
+from interlock.runtimes.keeper.protocol import JOURNAL_NAME, LOCK_NAME
 from interlock.runtimes.keeper.records import Founded
-from interlock.runtimes.keeper.wire import JOURNAL_NAME, LOCK_NAME
 
 
 def end_everything(data_dir: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from msgspec import Struct
 
 from interlock.control.runtime import Runtime, TaskStop
-from interlock.resources.errors import FencedError
+from interlock.errors import FencedError
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, is_ready
 
 SIGKILL = 9

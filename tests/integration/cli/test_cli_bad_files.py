@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.modes.cli.errors import DEFECT
+from interlock.client.errors import DEFECT
 from interlock.testing.serving import PATIENCE_S
 
 RUN = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"

@@ -14,14 +14,14 @@ from urllib.request import urlopen
 import pytest
 from cli_program import Program
 
+from interlock.client.api import Api
+from interlock.client.kinds import JOB_CONFIGS, Kind
+from interlock.client.target import Target
 from interlock.commands.on_demand import Switching
-from interlock.modes.cli.api import Api
 from interlock.modes.cli.flags import parse
-from interlock.modes.cli.kinds import JOB_CONFIGS, Kind
 from interlock.modes.cli.main import verb_named
 from interlock.modes.cli.ordering import carry_out
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.target import Target
 from interlock.modes.cli.verbs import get
 from interlock.private_files import user_name
 from interlock.testing.serving import PATIENCE_S, Server

@@ -17,10 +17,10 @@ from interlock.resources.tasks import ReportState, TaskOrder
 from interlock.runtimes.keeper.recovery import ADOPTED, GONE_UNSEEN
 from interlock.runtimes.keeper.starting import STILL_STARTING
 from interlock.testing.builders import with_process
-from interlock.testing.dead_files import can_mount, dead_file_system
 from interlock.testing.keepers import kill_keeper
 from interlock.testing.runtime_contract import FOREVER_S, Exits, RunsOn, is_over
-from interlock.testing.workshop import ProcessShop
+from support.dead_files import can_mount, dead_file_system
+from support.workshop import ProcessShop
 
 needs_mount = pytest.mark.skipif(not can_mount(), reason="only root may mount a file system")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from interlock.control.runtime import TaskStop
-from interlock.resources.errors import FencedError, UnavailableError
+from interlock.errors import FencedError, UnavailableError
 from interlock.resources.tasks import ReportState, TaskId, TaskReport
 from interlock.runtimes.keeper.recovery import ADOPTED, GONE_UNSEEN
 from interlock.runtimes.processes import ProcessRuntime
@@ -27,14 +27,14 @@ from interlock.testing.runtime_contract import (
     WorkShop,
     is_over,
 )
-from interlock.testing.workshop import ProcessShop
+from support.workshop import ProcessShop
 
 #: A server that launches tasks, says so, and does nothing more.
 _SERVER = """
 import asyncio, sys
 from pathlib import Path
 from interlock.testing.runtime_contract import ExitsWhenTold
-from interlock.testing.workshop import ProcessShop
+from support.workshop import ProcessShop
 
 async def serve(place, count):
     shop = ProcessShop(place)

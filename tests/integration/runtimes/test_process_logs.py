@@ -15,7 +15,7 @@ from interlock.runtimes.keeper.output import SAMPLE, log_of, times_of
 from interlock.runtimes.logs import LogReader
 from interlock.testing.builders import T0, with_process
 from interlock.testing.runtime_contract import ExitsWhenTold, is_over
-from interlock.testing.workshop import ProcessShop
+from support.workshop import ProcessShop
 
 TASK = TaskId("uid", 0, 1)
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from interlock.private_files import check_directory
-from interlock.resources.durations import parse_duration
 from interlock.resources.process import EnvFile, ProcessLimits
 from interlock.resources.tasks import ReportState, TaskOrder, TaskReport
+from interlock.resources.values.durations import parse_duration
 from interlock.runtimes.keeper.output import logs_place
 from interlock.runtimes.logs import LogReader
 from interlock.testing.builders import with_process
 from interlock.testing.runtime_contract import Exits, is_over
-from interlock.testing.workshop import ProcessShop
+from support.workshop import ProcessShop
 
 #: A program that has another user print, and prints what the log then says.
 _PRINTS = f"""

@@ -31,7 +31,7 @@ from interlock.runtimes.logs import LogReader
 from interlock.testing.builders import T0, with_process
 from interlock.testing.keepers import keeper_pid, kill_and_wait, kill_keeper, living, logger_pid
 from interlock.testing.runtime_contract import Exits, ExitsWhenTold, is_over
-from interlock.testing.workshop import ProcessShop
+from support.workshop import ProcessShop
 
 #: No log takes more of the disk; the rest is what a file system needs to keep a file.
 MOST = KEPT_BYTES + SLACK_BYTES + 65536

@@ -15,12 +15,12 @@ from interlock.control.runtime import TaskStop
 from interlock.resources.tasks import ReportState, TaskOrder
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.cgroups import can_make_cgroups, own_cgroup
+from interlock.runtimes.keeper.protocol import KEEPER_LOG_NAME
 from interlock.runtimes.keeper.recovery import ADOPTED
-from interlock.runtimes.keeper.wire import KEEPER_LOG_NAME
 from interlock.testing.builders import with_process
 from interlock.testing.keepers import base_of, kill_and_wait, kill_keeper
 from interlock.testing.runtime_contract import FOREVER_S, Exits, LeavesChild, RunsOn, is_over
-from interlock.testing.workshop import ProcessShop
+from support.workshop import ProcessShop
 
 needs_cgroups = pytest.mark.skipif(
     not can_make_cgroups(), reason="only root, or a user with a delegated tree, may make cgroups"

@@ -7,7 +7,7 @@ import json
 import resource
 import sys
 
-from interlock.resources.errors import UnavailableError
+from interlock.errors import UnavailableError
 from interlock.resources.metadata import Key
 from interlock.store.identities import RandomIdentities
 from interlock.store.sqlite import SqliteStore

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.errors import (
+from interlock.errors import (
     ConflictError,
     ExpiredError,
     NotFoundError,

@@ -6,9 +6,9 @@ from mutation import Worlds
 
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.process import ProcessSpec
-from interlock.testing.simulation.faults import CALM
-from interlock.testing.simulation.restore_world import RestoreWorld
-from interlock.testing.simulation.script import (
+from support.simulation.faults import CALM
+from support.simulation.restore_world import RestoreWorld
+from support.simulation.script import (
     Act,
     BackUpStore,
     CreateJob,
@@ -21,7 +21,7 @@ from interlock.testing.simulation.script import (
     Step,
     forgery,
 )
-from interlock.testing.simulation.world import World
+from support.simulation.world import World
 
 
 def _busy(number: int) -> CreateJob:

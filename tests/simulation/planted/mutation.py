@@ -30,8 +30,8 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
-from interlock.testing.simulation.judge import BrokenPromiseError
-from interlock.testing.simulation.world import World
+from support.simulation.judge import BrokenPromiseError
+from support.simulation.world import World
 
 #: Makes the world of a seed.
 Worlds = Callable[[int], World]

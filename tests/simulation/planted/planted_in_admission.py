@@ -18,7 +18,7 @@ from interlock.resources.actions import Action, Decision, RecordStatus
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock, LockStatus
 from interlock.resources.metadata import Key
-from interlock.testing.simulation.world import RivalWorld, World
+from support.simulation.world import RivalWorld, World
 
 IS_FREE = Seam("interlock.admission.claims.claim", "ClaimView.is_free")
 IS_DONE = Seam("interlock.admission.claims.proof", "is_done")

@@ -14,7 +14,7 @@ from interlock.resources.actions import Decision, RecordAdmission
 from interlock.resources.admission import AdmissionStatus
 from interlock.resources.job import Job, JobStatus
 from interlock.resources.tasks import ExecutionStatus
-from interlock.testing.simulation.eviction_world import EvictionWorld
+from support.simulation.eviction_world import EvictionWorld
 
 DECIDE_EVICTION = Seam("interlock.admission.eviction", "decide_eviction")
 MOVED = Seam("interlock.resources.transitions", "moved")

@@ -38,7 +38,7 @@ from interlock.resources.tasks import (
     TaskStatus,
 )
 from interlock.resources.transitions import has_ended
-from interlock.testing.simulation.world import RivalWorld, World
+from support.simulation.world import RivalWorld, World
 
 #: All that the room decides about a Job comes out of it.
 PLAN = Seam("interlock.execution.decide", "plan")

@@ -18,8 +18,8 @@ from interlock.resources.job import Job
 from interlock.resources.metadata import Metadata, Resource
 from interlock.store.contract import Event
 from interlock.store.rules import with_version
-from interlock.testing.simulation.restore_world import RestoreWorld
-from interlock.testing.simulation.world import RivalWorld, World
+from support.simulation.restore_world import RestoreWorld
+from support.simulation.world import RivalWorld, World
 
 VERSION_AFTER = Seam("interlock.store.sqlite.restoring", "version_after")
 

@@ -12,18 +12,18 @@ from mutation import Seam, Worlds, mutation
 
 from interlock.control.runtime import OrderDeniedError
 from interlock.execution.view import ExecutionView
+from interlock.kube.pods.models import Pod
 from interlock.kube.pods.records import Wanted
 from interlock.kube.pods.reporting import NodeState
 from interlock.kube.pods.stopping import Stopping, let_go
-from interlock.kube.pods.wire import Pod
-from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.tasks import ReportState, TaskOrder, TaskReport
-from interlock.testing.simulation.faults import CALM, FaultRates
-from interlock.testing.simulation.faulty_objects import Lateness
-from interlock.testing.simulation.pod_script import pod_of
-from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
-from interlock.testing.simulation.script import (
+from interlock.resources.values.durations import Duration
+from support.simulation.faults import CALM, FaultRates
+from support.simulation.faulty_objects import Lateness
+from support.simulation.pod_script import pod_of
+from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.script import (
     Act,
     CreateJob,
     DeleteJob,
@@ -285,7 +285,7 @@ def a_pod_that_vanished_succeeded(really: ReportOf) -> ReportOf:
 
 @mutation(
     "A pod is deleted by its uid, never by its name alone.",
-    Seam("interlock.testing.simulation.faulty_objects", "FaultyObjects.delete"),
+    Seam("support.simulation.faulty_objects", "FaultyObjects.delete"),
     caught_by="StopsForCause",
     in_worlds=troubled(PodWorld, LATE),
     most_worlds=MOST,
@@ -346,7 +346,7 @@ def never_let_go(_: object) -> Any:
 
 @mutation(
     "A node that is removed does not come back: nobody waits for it.",
-    Seam("interlock.kube.pods.silence", "Silence._state_of"),
+    Seam("interlock.kube.pods.unreachable_nodes", "UnreachableNodes._state_of"),
     caught_by="NothingIsLeft",
     in_worlds=troubled(PodWorld, SILENT),
     most_worlds=MOST,

@@ -9,12 +9,11 @@ from typing import Any
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
+from interlock.errors import InvalidError
 from interlock.resources.actions import ReviseJob
 from interlock.resources.deeds import deed_of
-from interlock.resources.errors import InvalidError
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfigStatus
-from interlock.resources.timing.plans import Action, Turn
 from interlock.schedules.configs.books import Opened
 from interlock.schedules.configs.catch_up import Found, Look
 from interlock.schedules.configs.due_times import next_run
@@ -22,7 +21,8 @@ from interlock.schedules.configs.view import ConfigView
 from interlock.schedules.controlled.choosing import Choice
 from interlock.schedules.controlled.runs import Fate, Run
 from interlock.schedules.controlled.situation import Situation
-from interlock.testing.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
+from interlock.timing.plans import Action, Turn
+from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 
 ACCOUNTED = "Every due time becomes a Job in the books or a skip that is told."
 EDITS = "A change of a schedule begins its books anew, and tells what was due before."
@@ -44,7 +44,7 @@ MOST = 60
 
 @mutation(
     "Only what is in the books of its schedule may start.",
-    Seam("interlock.admission.books", "Bookkeeping.has"),
+    Seam("interlock.admission.schedule_permission", "Bookkeeping.has"),
     caught_by="OncePerDueTime",
     in_worlds=RivalScheduleWorld,
     most_worlds=MOST,
@@ -346,7 +346,7 @@ def a_suspended_job_is_made_again_after_a_hold(really: Callable[[Job], Fate]) ->
 @mutation(
     "A stop that is due is fixed: nobody takes it back.",
     Seam("interlock.resources.checks", "check_due"),
-    Seam("interlock.testing.simulation.people", "check_due"),
+    Seam("support.simulation.people", "check_due"),
     caught_by="PeopleAreHeeded",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,

@@ -11,11 +11,11 @@ import pytest
 from mutation import MUTATIONS, Mutation, Seam, UnknownSeamError, breaches
 from planted_in_pods import TROUBLES, Trouble, troubled
 
-from interlock.testing.simulation.pod_promises import POD_PROMISES
-from interlock.testing.simulation.pod_world import PodWorld, RivalPodWorld
-from interlock.testing.simulation.promises import PROMISES
-from interlock.testing.simulation.restore_world import RESTORE_PROMISES
-from interlock.testing.simulation.schedule_promises import SCHEDULE_PROMISES
+from support.simulation.pod_promises import POD_PROMISES
+from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.promises import PROMISES
+from support.simulation.restore_world import RESTORE_PROMISES
+from support.simulation.schedule_promises import SCHEDULE_PROMISES
 
 ALL_PROMISES = {*PROMISES, *POD_PROMISES, *RESTORE_PROMISES, *SCHEDULE_PROMISES}
 

@@ -18,7 +18,6 @@ from interlock.resources.admission import (
     EvictionReason,
     Grant,
 )
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import (
     REQUEUE_ANNOTATION,
     REQUEUE_ROUND_ANNOTATION,
@@ -38,6 +37,7 @@ from interlock.resources.tasks import (
     task_name,
 )
 from interlock.resources.transitions import is_admitted, moved, was_admitted, with_admission
+from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0, a_job
 
 ORDER = {

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from interlock.api.actions import Actions
 from interlock.api.requests import Request
 from interlock.commands.table import COMMANDS, Command
+from interlock.errors import ConflictError
 from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.errors import ConflictError
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import ExecutionStatus, TaskState, TaskStatus

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.api.app import ApiApp
-from interlock.resources.errors import ExpiredError, FencedError, InterlockError, UnavailableError
+from interlock.errors import ExpiredError, FencedError, InterlockError, UnavailableError
 from interlock.resources.modes import Mode
 from interlock.testing.asking import JOB, JOBS, Ask, Asker, asking
 from interlock.testing.builders import T0

@@ -218,7 +218,7 @@ def test_a_watcher_that_is_too_slow_is_told_so_and_cut_off() -> None:
 
 
 def _job(name: str) -> Any:
-    from interlock.resources.validation import read_resource
+    from interlock.resources.door.validation import read_resource
 
     return read_resource(named(f"job-{name}", namespace="default"))[0]
 

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.commands.dates import DayWords
 from interlock.commands.errors import OrderRefusedError, Refusal
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.zones import find_zone
 
 #: A Thursday: 20:30 in New York, and Friday already in London.
 NOW = datetime(2026, 11, 20, 1, 30, tzinfo=UTC)

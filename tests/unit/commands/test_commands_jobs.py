@@ -23,12 +23,12 @@ from interlock.commands.jobs import (
 )
 from interlock.commands.suspension import Held, Resuming, Suspending, resume, suspend
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.checks import problems_of
 from interlock.resources.codec import to_builtins
-from interlock.resources.durations import Duration
+from interlock.resources.door.checking import problems_of
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import OwnerReference
 from interlock.resources.tasks import ExecutionStatus, JobResult, TaskState, TaskStatus
+from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0, a_job
 from interlock.testing.config_builders import a_job_config
 from interlock.testing.controlled_builders import a_controlled

@@ -15,7 +15,7 @@ from interlock.commands.merging import (
     three_way_patch,
     with_last_applied,
 )
-from interlock.resources.patches import merge_patch
+from interlock.resources.door.patches import merge_patch
 
 
 @pytest.mark.parametrize(

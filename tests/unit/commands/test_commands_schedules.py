@@ -22,12 +22,12 @@ from interlock.commands.on_demand import (
     run,
     values_of_texts,
 )
-from interlock.resources.checks import problems_of
 from interlock.resources.controlled_job import ControlledJob, OverrideAction
-from interlock.resources.durations import Duration
+from interlock.resources.door.checking import problems_of
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.job_config import JobConfig
 from interlock.resources.options import OptionSpec, OptionType
+from interlock.resources.values.durations import Duration
 from interlock.testing.config_builders import a_job_config, a_schedule, a_template
 from interlock.testing.controlled_builders import a_controlled, a_run, a_window, an_override, moment
 

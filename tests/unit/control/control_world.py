@@ -23,7 +23,6 @@ from msgspec.structs import replace
 from interlock.control.applier import Applier
 from interlock.control.cache import Cache
 from interlock.control.garbage import INDEXES
-from interlock.control.gate import Gate
 from interlock.control.informer import Informer
 from interlock.control.loop import Loop
 from interlock.control.metrics import Metrics
@@ -31,6 +30,7 @@ from interlock.control.queue import Item, WorkQueue
 from interlock.control.reconciler import Change, Reconciler
 from interlock.control.reports import Reports
 from interlock.control.runtime import Listener, TaskStop
+from interlock.control.write_fence import WriteFence
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.resources.actions import Decision, RecordAdmission
@@ -235,12 +235,12 @@ class World:
         self.luck = Random(seed)
         self.runtime = NotedRuntime()
         self.journal = MemoryJournal()
-        self.gate = Gate(self.clock)
-        self.gate.open(1)
+        self.fence = WriteFence(self.clock)
+        self.fence.open(1)
         self.caches: Mapping[str, Cache[Any]] = {kind: Cache(kind, INDEXES) for kind in KEPT}
         self.reports = Reports(self.runtime, self.clock, self.luck)
         self.queue = WorkQueue(self.clock, self.luck)
-        self.applier = Applier(self.store, self.runtime, self.clock, self.gate)
+        self.applier = Applier(self.store, self.runtime, self.clock, self.fence)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end, with all the simulated time it needs."""
@@ -260,7 +260,7 @@ class World:
             reports=self.reports,
             queue=self.queue,
             applier=self.applier,
-            gate=self.gate,
+            fence=self.fence,
             clock=self.clock,
             journal=self.journal,
             metrics=self.metrics,

@@ -29,7 +29,6 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
-from interlock.resources.indexes import IndexSet
 from interlock.resources.lock import LockStatus
 from interlock.resources.schedule import STOPS_AT_ANNOTATION
 from interlock.resources.tasks import (
@@ -39,6 +38,7 @@ from interlock.resources.tasks import (
     TaskId,
     TaskOrder,
 )
+from interlock.resources.values.indexes import IndexSet
 from interlock.resources.work import ProcessWork
 from interlock.testing.builders import T0, a_holder, a_job, a_lock
 

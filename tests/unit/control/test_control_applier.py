@@ -13,6 +13,12 @@ from msgspec.structs import replace
 from interlock.control.applier import Applied, Applier
 from interlock.control.forgetting import ENOUGH, LATER_S
 from interlock.control.runtime import RuntimeUnavailableError, TaskStop
+from interlock.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FencedError,
+    UnavailableError,
+)
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
@@ -29,12 +35,6 @@ from interlock.resources.actions import (
     StopTask,
 )
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    FencedError,
-    UnavailableError,
-)
 from interlock.resources.job import JOB_FINALIZER, Job, JobPhase
 from interlock.resources.lock import Lock, LockStatus
 from interlock.resources.metadata import Metadata, OwnerReference, Resource
@@ -211,7 +211,7 @@ def test_orders_of_several_jobs_are_joined_where_that_is_cheaper(groups: bool, c
     """Where it is not, no Job waits until another's tasks are launched."""
     world = World()
     world.runtime.groups_orders = groups
-    applier = Applier(world.store, world.runtime, world.clock, world.gate)
+    applier = Applier(world.store, world.runtime, world.clock, world.fence)
 
     async def work() -> None:
         decisions = (Decision((launch(number),)) for number in range(2))
@@ -343,7 +343,7 @@ def test_nothing_is_written_or_called_once_the_gate_is_shut() -> None:
     async def work() -> None:
         job = await world.create_job()
         world.store.calls.clear()
-        world.gate.shut("somebody else leads")
+        world.fence.shut("somebody else leads")
         for action in (RecordAdmission(job, ADMITTED), launch(0), DeleteResource(job)):
             with pytest.raises(FencedError, match="somebody else leads"):
                 await world.applier.apply(Decision((action,)))
@@ -362,7 +362,7 @@ def test_the_gate_is_checked_between_the_actions_and_before_the_gathered_call() 
         job = await world.create_job()
         task = world.events.create_task(world.applier.apply(Decision((launch(0),))))
         await asyncio.sleep(0)
-        world.gate.shut("lost")
+        world.fence.shut("lost")
         with pytest.raises(FencedError):
             await task
         assert job.version

@@ -10,17 +10,17 @@ from control_world import ADMITTED, Script, World, stored
 from msgspec.structs import replace
 
 from interlock.control.cache import Cache
+from interlock.control.live_reads import LiveReads
 from interlock.control.loop import Loop
-from interlock.control.proofs import Proofs
 from interlock.control.runtime import OrderDeniedError
+from interlock.errors import ForbiddenError
 from interlock.execution.reconciler import ExecutionReconciler
 from interlock.resources.actions import Decision
-from interlock.resources.durations import Duration
-from interlock.resources.errors import ForbiddenError
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Order
 from interlock.resources.tasks import ReportState, StopCause, TaskReport
+from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0
 
 NO_ROOM = OrderDeniedError(Order.LAUNCH, "exceeded quota: q, requested: pods=1")
@@ -39,7 +39,7 @@ def executing() -> tuple[World, Loop]:
     """A world with the room that gives orders."""
     world = World()
     jobs, locks = world.caches["Job"], Cache[Lock]("Lock")
-    grants = Proofs(world.store, world.caches, world.clock)
+    grants = LiveReads(world.store, world.caches, world.clock)
     return world, world.loop(ExecutionReconciler(jobs, world.reports, locks, grants))
 
 

@@ -9,7 +9,7 @@ from control_world import World
 from msgspec.structs import replace
 
 from interlock.control.garbage import Garbage, GarbageView, OwnerState, decide
-from interlock.control.proofs import Proofs
+from interlock.control.live_reads import LiveReads
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
@@ -93,7 +93,7 @@ class Yard:
 
     def __init__(self) -> None:
         self.world = World()
-        self.proofs = Proofs(self.world.store, self.world.caches, self.world.clock)
+        self.proofs = LiveReads(self.world.store, self.world.caches, self.world.clock)
         self.garbage = Garbage(self.world.caches, self.proofs)
         self.loop = self.world.loop(self.garbage)
         self.proofs.wake = lambda key: self.loop.wake("garbage", key)

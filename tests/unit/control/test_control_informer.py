@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from interlock.control.informer import Informer
 from interlock.control.reconciler import Change
-from interlock.resources.errors import ExpiredError, UnavailableError
+from interlock.errors import ExpiredError, UnavailableError
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.metadata import Key
 from interlock.store.contract import Event, EventType

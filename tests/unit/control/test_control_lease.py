@@ -9,11 +9,11 @@ from random import Random
 import pytest
 from control_world import World
 
-from interlock.control.gate import Gate
 from interlock.control.lease import LEASE, Election, LeaseTimes
 from interlock.control.stopping import end_task
+from interlock.control.write_fence import WriteFence
+from interlock.errors import FencedError, NotFoundError, UnavailableError
 from interlock.resources.cluster import Lease, Namespace
-from interlock.resources.errors import FencedError, NotFoundError, UnavailableError
 from interlock.resources.metadata import Metadata
 
 TIMES = LeaseTimes()
@@ -24,12 +24,12 @@ class Candidate:
 
     def __init__(self, world: World, name: str, *, sole: bool = False, namespace: str = "") -> None:
         self.world = world
-        self.gate = Gate(world.clock)
+        self.fence = WriteFence(world.clock)
         self.election = Election(
             world.store,
             world.clock,
             Random(name),
-            self.gate,
+            self.fence,
             name,
             sole=sole,
             times=TIMES,
@@ -66,8 +66,8 @@ def test_the_first_one_leads_and_keeps_leading() -> None:
         await first.election.leading.wait()
         second.start()
         await world.passes(3600)
-        assert first.gate.is_open
-        assert not second.gate.is_open
+        assert first.fence.is_open
+        assert not second.fence.is_open
         assert (len(first.terms), second.terms) == (1, [])
         assert (await the_lease(world)).spec.holder_identity == "first"
 
@@ -84,7 +84,7 @@ def test_a_clean_stop_hands_over_at_once_with_a_higher_term() -> None:
         second.start()
         await world.passes(60)
         await first.stop(task)
-        assert not first.gate.is_open
+        assert not first.fence.is_open
         assert first.losses == 1
         began = world.clock.monotonic()
         await second.election.leading.wait()
@@ -110,7 +110,7 @@ def test_a_leader_that_vanishes_is_followed_when_its_lease_ran_out() -> None:
         assert world.clock.monotonic() - began >= TIMES.lasts_s - TIMES.every_s
         # Nobody told the first one, and yet nothing of it passes any more.
         with pytest.raises(FencedError):
-            first.gate.check()
+            first.fence.check()
 
     world.run(check())
 
@@ -130,11 +130,11 @@ def test_a_leader_that_cannot_renew_stops_before_another_begins() -> None:
         while first.election.leading.is_set():
             await world.passes(0.1)
         assert world.clock.monotonic() - began <= TIMES.renew_by_s + 1
-        assert not first.gate.is_open
+        assert not first.fence.is_open
         failing = False
         second.start()
         await world.passes(120)
-        assert first.gate.is_open != second.gate.is_open
+        assert first.fence.is_open != second.fence.is_open
         terms = first.terms + second.terms
         assert terms == sorted(terms)
 
@@ -148,8 +148,8 @@ def test_a_leader_that_cannot_renew_stops_before_another_begins() -> None:
 
 def test_a_store_that_never_answers_shuts_the_gate_all_the_same() -> None:
     world = World()
-    gate = Gate(world.clock)
-    election = Election(world.store, world.clock, Random(0), gate, "me")
+    fence = WriteFence(world.clock)
+    election = Election(world.store, world.clock, Random(0), fence, "me")
 
     async def never(key: object) -> Lease:
         await asyncio.Event().wait()
@@ -161,7 +161,7 @@ def test_a_store_that_never_answers_shuts_the_gate_all_the_same() -> None:
         world.store.get = never  # type: ignore[method-assign]
         world.store.update = never  # type: ignore[assignment, method-assign]
         await world.passes(TIMES.renew_by_s + TIMES.every_s)
-        assert not gate.is_open
+        assert not fence.is_open
         assert not election.leading.is_set()
 
     world.run(check())
@@ -181,7 +181,7 @@ def test_with_proof_that_no_other_runs_the_lease_is_taken_at_once_and_costs_noth
         assert world.clock.monotonic() == began
         calls = len(world.store.calls)
         await world.passes(3600)
-        assert sole.gate.is_open
+        assert sole.fence.is_open
         assert len(world.store.calls) == calls
         assert sole.terms[0] > dead.terms[0]
         await sole.stop(running)
@@ -197,10 +197,10 @@ def test_a_leader_that_was_fenced_off_resigns_and_may_lead_again_later() -> None
     async def check() -> None:
         only.start()
         await only.election.leading.wait()
-        only.gate.shut("a runtime follows a newer leader")
+        only.fence.shut("a runtime follows a newer leader")
         await world.passes(60)
         assert only.losses == 1
-        assert only.gate.is_open
+        assert only.fence.is_open
         assert only.terms == sorted(set(only.terms))
         assert len(only.terms) == 2
 
@@ -216,7 +216,7 @@ def test_releasing_in_an_outage_does_not_fail() -> None:
         await only.election.leading.wait()
         world.store.before = _down
         await only.stop(task)
-        assert not only.gate.is_open
+        assert not only.fence.is_open
 
     world.run(check())
 
@@ -236,7 +236,7 @@ def test_an_outage_at_the_start_only_delays() -> None:
         assert not only.terms
         world.store.before = lambda _: None
         await only.election.leading.wait()
-        assert only.gate.is_open
+        assert only.fence.is_open
 
     world.run(check())
 
@@ -251,7 +251,7 @@ def test_a_namespace_that_is_not_ours_is_waited_for_and_told_once(
     async def check() -> None:
         only.start()
         await world.passes(600)
-        assert not only.gate.is_open
+        assert not only.fence.is_open
         assert await_told(caplog) == ["its namespace batch is not there; it is taken once it is"]
         await world.store.create(Namespace(metadata=Metadata(name="batch")))
         await only.election.leading.wait()
@@ -291,7 +291,7 @@ def test_a_renewal_whose_answer_was_lost_is_no_reason_to_stop() -> None:
         world.store.update = lose_one  # type: ignore[assignment, method-assign]
         await world.passes(3600)
         assert (lost, only.losses, len(only.terms)) == (1, 0, 1)
-        assert only.gate.is_open
+        assert only.fence.is_open
 
     world.run(check())
 
@@ -331,6 +331,6 @@ def test_however_slow_renewals_are_a_leader_stops_before_another_begins(slow_s: 
         second.start()
         for _ in range(3000):
             await world.passes(0.1)
-            assert not (first.gate.is_open and second.gate.is_open)
+            assert not (first.fence.is_open and second.fence.is_open)
 
     world.run(check())

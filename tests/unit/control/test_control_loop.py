@@ -79,12 +79,12 @@ def test_nobody_looks_while_the_gate_is_shut_and_all_do_when_it_opens() -> None:
     world, room, loop = admitting()
 
     async def check() -> None:
-        world.gate.shut("not leading")
+        world.fence.shut("not leading")
         await world.inform(loop)
         await world.create_job()
         await world.passes(10)
         assert room.looks == []
-        world.gate.open(2)
+        world.fence.open(2)
         loop.ready()
         await world.passes(1)
         assert is_admitted(await stored(world))

@@ -9,8 +9,8 @@ from control_world import ADMITTED, Script, World, admits, admitting, cached, is
 from msgspec.structs import replace
 
 from interlock.control.reconciler import Change
+from interlock.errors import ForbiddenError, UnavailableError
 from interlock.resources.actions import Decision, RecordAdmission, ReviseJob
-from interlock.resources.errors import ForbiddenError, UnavailableError
 from interlock.resources.metadata import Key
 from interlock.testing.builders import T0
 

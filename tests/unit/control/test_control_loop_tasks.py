@@ -7,8 +7,8 @@ from collections.abc import Callable
 from control_world import ADMITTED, Script, World, cached, stored
 from msgspec.structs import replace
 
+from interlock.errors import FencedError, UnavailableError
 from interlock.resources.actions import Decision, ForgetTask, LaunchTask
-from interlock.resources.errors import FencedError, UnavailableError
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder
@@ -97,7 +97,7 @@ def test_a_runtime_that_follows_a_newer_leader_stops_this_one() -> None:
         world.runtime.failure = FencedError("term 7 leads")
         await world.create_job()
         await world.passes(1)
-        assert not world.gate.is_open
+        assert not world.fence.is_open
         assert (await stored(world)).status.trouble is None
 
     world.run(check())
@@ -109,10 +109,10 @@ def test_what_an_earlier_term_hears_late_does_not_end_the_present_one() -> None:
 
     async def check() -> None:
         await world.inform_and_report(loop)
-        world.gate.open(world.gate.term + 1)
+        world.fence.open(world.fence.term + 1)
         world.runtime.failure = FencedError("that term is over")
         await world.create_job()
         await world.passes(1)
-        assert world.gate.is_open
+        assert world.fence.is_open
 
     world.run(check())

@@ -19,8 +19,8 @@ def test_two_control_planes_in_one_process_do_not_share_numbers() -> None:
 def test_the_queue_and_the_tasks_are_shown_as_they_are() -> None:
     world = World()
     metrics = Metrics([])
-    metrics.watch(World().queue, world.gate, None)
-    metrics.watch(world.queue, world.gate, world.reports)
+    metrics.watch(World().queue, world.fence, None)
+    metrics.watch(world.queue, world.fence, world.reports)
     world.queue.wake(item("a"))
     world.queue.wake(item("b"))
     world.queue.take()

@@ -10,7 +10,7 @@ from control_world import NotedRuntime, World
 
 from interlock.control.reports import Reports
 from interlock.control.runtime import PartOfReportsError
-from interlock.resources.errors import UnavailableError
+from interlock.errors import UnavailableError
 from interlock.resources.tasks import ReportState, TaskOrder, TaskReport
 from interlock.resources.work import ProcessWork
 from interlock.testing.builders import T0

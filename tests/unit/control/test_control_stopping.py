@@ -7,9 +7,9 @@ from control_world import Script, World
 
 from interlock.control.lease import LEASE, Election
 from interlock.control.stopping import stop_in_order
+from interlock.errors import NotFoundError
 from interlock.resources.actions import Decision, DeleteResource
 from interlock.resources.cluster import Lease
-from interlock.resources.errors import NotFoundError
 from interlock.resources.metadata import Key
 
 
@@ -30,7 +30,7 @@ async def holder(world: World) -> str:
 def test_the_lease_is_released_after_everything_under_way_is_done() -> None:
     world = World()
     loop = world.loop(deletes(world))
-    election = Election(world.store, world.clock, world.luck, world.gate, "me")
+    election = Election(world.store, world.clock, world.luck, world.fence, "me")
 
     async def check() -> None:
         activity = world.events.create_task(election.run())
@@ -48,7 +48,7 @@ def test_the_lease_is_released_after_everything_under_way_is_done() -> None:
         with pytest.raises(NotFoundError):
             await world.store.get(job.key)
         assert await holder(world) == ""
-        assert not world.gate.is_open
+        assert not world.fence.is_open
 
     world.run(check())
 
@@ -56,7 +56,7 @@ def test_the_lease_is_released_after_everything_under_way_is_done() -> None:
 def test_a_decision_that_never_ends_does_not_hold_up_the_stop_and_keeps_the_lease() -> None:
     world = World()
     loop = world.loop(deletes(world))
-    election = Election(world.store, world.clock, world.luck, world.gate, "me")
+    election = Election(world.store, world.clock, world.luck, world.fence, "me")
 
     async def check() -> None:
         activity = world.events.create_task(election.run())
@@ -68,6 +68,6 @@ def test_a_decision_that_never_ends_does_not_hold_up_the_stop_and_keeps_the_leas
         await stop_in_order(loop, election, [activity], world.clock, patience_s=5)
         assert activity.done()
         assert await holder(world) == "me"
-        assert not world.gate.is_open
+        assert not world.fence.is_open
 
     world.run(check())

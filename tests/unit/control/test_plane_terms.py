@@ -8,10 +8,10 @@ from datetime import timedelta
 
 from control_world import NotedRuntime, World
 
-from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.loop import Loop
 from interlock.control.runtime import Runtime
+from interlock.control.write_fence import WriteFence
 from interlock.forecast.rehearsal.simulated_loop import current_process
 from interlock.plane import ControlPlane
 
@@ -26,7 +26,7 @@ def a_plane(world: World) -> ControlPlane:
         clock=world.clock,
         luck=world.luck,
         connect=connect,
-        election=Election(world.store, world.clock, world.luck, Gate(world.clock), "plane"),
+        election=Election(world.store, world.clock, world.luck, WriteFence(world.clock), "plane"),
     )
 
 

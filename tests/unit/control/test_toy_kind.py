@@ -13,32 +13,32 @@ from typing import Any
 
 import pytest
 from control_world import NotedRuntime, World
-from toy_kinds import BELLS, TOWERS, Bell, BellSpec, BellState, Tower, TowerSpec, added
 
-from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
-from interlock.kube.definitions import definition, definitions
-from interlock.kube.events import Events
-from interlock.kube.installation import Installation
-from interlock.kube.rbac import rbac
-from interlock.kube.rules import VALIDATIONS
+from interlock.control.write_fence import WriteFence
+from interlock.errors import InvalidError
+from interlock.kube.events.recorder import Events
+from interlock.kube.install.definitions import definition, definitions
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.rbac import rbac
+from interlock.kube.install.rules import VALIDATIONS
 from interlock.kube.webhook.configuration import webhook
 from interlock.kube.webhook.judging import judge
 from interlock.kube.webhook.review import Change as Asked
 from interlock.plane import ControlPlane
-from interlock.resources.checks import check_update, problems_of
 from interlock.resources.codec import to_builtins
-from interlock.resources.errors import InvalidError
+from interlock.resources.door.checking import check_update, problems_of
+from interlock.resources.door.validation import read_resource
 from interlock.resources.kinds import KINDS, rows
 from interlock.resources.marks import MARKS
 from interlock.resources.metadata import Key, Metadata, Trouble
 from interlock.resources.schedule import MOVED_FROM_ANNOTATION
-from interlock.resources.validation import read_resource
 from interlock.testing.asking import Asker, a_store, asking
 from interlock.testing.builders import T0
-from interlock.testing.storm.fuzz import _place, documents
+from support.storm.fuzz import _place, documents
+from support.toy_kinds import BELLS, TOWERS, Bell, BellSpec, BellState, Tower, TowerSpec, added
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,7 +72,9 @@ class Ground:
             clock=world.clock,
             luck=world.luck,
             connect=self._connect,
-            election=Election(world.store, world.clock, world.luck, Gate(world.clock), "plane"),
+            election=Election(
+                world.store, world.clock, world.luck, WriteFence(world.clock), "plane"
+            ),
         )
         self.plane.start()
 
@@ -233,7 +235,7 @@ def test_the_webhook_is_asked_about_them() -> None:
 
 def test_their_troubles_are_told_as_events() -> None:
     world = World()
-    events = Events(None, world.clock, world.luck, world.gate, "me")  # type: ignore[arg-type]
+    events = Events(None, world.clock, world.luck, world.fence, "me")  # type: ignore[arg-type]
     before = a_bell()
     trouble = Trouble(room="belfry", message="the rope is torn", since=T0)
     after = Bell(

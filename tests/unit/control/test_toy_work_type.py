@@ -15,19 +15,19 @@ from control_world import World
 from msgspec import json
 from msgspec.structs import replace
 
-from interlock.control.gate import Gate
 from interlock.control.lease import Election
 from interlock.control.runtime import Listener, Runtime, TaskStop
+from interlock.control.write_fence import WriteFence
+from interlock.errors import Problem, UnavailableError
+from interlock.findings import Findings
 from interlock.plane import ControlPlane
 from interlock.resources.admission import AdmissionPhase
-from interlock.resources.checks import problems_of_spec
-from interlock.resources.errors import Problem, UnavailableError
+from interlock.resources.door.checking import problems_of_spec
 from interlock.resources.job import Job, JobPhase, JobSpec, Parallelism
 from interlock.resources.metadata import Key, Metadata, Noun
 from interlock.resources.modes import Mode, problems_for_mode
 from interlock.resources.process import ProcessSpec
 from interlock.resources.rules import ExactlyOne, NounRule
-from interlock.resources.suggestions import Findings
 from interlock.resources.tasks import (
     Progress,
     ReportState,
@@ -44,7 +44,7 @@ from interlock.resources.variables import substitute
 from interlock.resources.work import Work
 from interlock.resources.work_types import Text, Values, WorkType, register
 from interlock.runtimes.router import Router
-from interlock.testing.simulation.workshop import SimWorkShop
+from support.simulation.workshop import SimWorkShop
 
 # The type: its noun, its check, its work, its entry
 
@@ -183,7 +183,9 @@ class Ground:
             clock=world.clock,
             luck=world.luck,
             connect=self._connect,
-            election=Election(world.store, world.clock, world.luck, Gate(world.clock), "plane"),
+            election=Election(
+                world.store, world.clock, world.luck, WriteFence(world.clock), "plane"
+            ),
         )
         self.plane.start()
 
@@ -210,7 +212,7 @@ class Ground:
         runtimes: dict[str, Runtime] = {"processes": self._machine.runtime}
         if self._with_echoes:
             runtimes["echoes"] = self.echoes
-        return Router(runtimes, own="processes", check=self.plane.gate.check)
+        return Router(runtimes, own="processes", check=self.plane.fence.check)
 
 
 PROCESS = ProcessSpec(command=("work", "1"))

@@ -12,7 +12,6 @@ from interlock.execution.decide import decide
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Action, Decision, RecordExecution
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.durations import Duration
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.tasks import (
     EndedTask,
@@ -25,6 +24,7 @@ from interlock.resources.tasks import (
     task_name,
 )
 from interlock.resources.transitions import phase_of, with_execution
+from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0, a_job
 
 ADMITTED = AdmissionStatus(phase=AdmissionPhase.ADMITTED, sequence=1, admitted_at=T0)

@@ -28,7 +28,6 @@ from interlock.execution.decide import decide
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, DeleteResource, ForgetTask, StopTask
 from interlock.resources.admission import AdmissionPhase, RefusalReason
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import (
     RELEASE_ANNOTATION,
     RELEASED_ATTEMPTS_ANNOTATION,
@@ -47,6 +46,7 @@ from interlock.resources.tasks import (
     TaskResult,
     TaskState,
 )
+from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0
 
 RUNNING = a_task(state=TaskState.RUNNING)

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from interlock.execution.orders import order_of
 from interlock.resources.admission import Grant
-from interlock.resources.durations import Duration
 from interlock.resources.job import Parallelism
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import EnvFile, ProcessLimits, ProcessSpec
 from interlock.resources.tasks import TaskId, process_of
+from interlock.resources.values.durations import Duration
 from interlock.resources.variables import UnknownVariableError
 from interlock.resources.work import BatchWork, PodWork
 

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change, Reconciler
+from interlock.execution.capacity import Capacity, Rank
 from interlock.execution.reconciler import ExecutionReconciler
-from interlock.execution.room import Rank, Room
 from interlock.resources.actions import (
     Decision,
     ForgetTask,
@@ -421,20 +421,20 @@ def test_a_job_that_no_longer_wants_room_does_not_block_the_next() -> None:
 
 
 def test_the_line_keeps_its_order_and_wakes_each_once() -> None:
-    room = Room(2)
+    capacity = Capacity(2)
     keys = {name: Key("Job", "default", name) for name in "abc"}
-    room.hold(keys["a"], 2)
+    capacity.hold(keys["a"], 2)
     for name, rank in (("c", 3), ("b", 2), ("a", 1)):
-        room.wait(Rank(0, rank, keys[name]))
-    assert list(room.next()) == []
-    assert room.left_for(Rank(0, 9, keys["a"])) == -3
+        capacity.wait(Rank(0, rank, keys[name]))
+    assert list(capacity.next()) == []
+    assert capacity.left_for(Rank(0, 9, keys["a"])) == -3
 
-    room.hold(keys["a"], 0)
-    assert [key.name for key in room.next()] == ["a", "b"]
-    assert list(room.next()) == []
-    room.leave(keys["a"])
-    assert [key.name for key in room.next()] == ["c"]
-    assert room.left_for(Rank(0, 1, keys["a"])) == 2
+    capacity.hold(keys["a"], 0)
+    assert [key.name for key in capacity.next()] == ["a", "b"]
+    assert list(capacity.next()) == []
+    capacity.leave(keys["a"])
+    assert [key.name for key in capacity.next()] == ["c"]
+    assert capacity.left_for(Rank(0, 1, keys["a"])) == 2
 
 
 def test_a_start_that_was_foreseen_needs_no_other_look() -> None:

@@ -32,7 +32,6 @@ from interlock.resources.admission import (
     Eviction,
     EvictionReason,
 )
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import Backoff, Completion, JobPhase, Parallelism, Retries
 from interlock.resources.tasks import (
     ExecutionStatus,
@@ -44,6 +43,7 @@ from interlock.resources.tasks import (
     TaskState,
     next_round,
 )
+from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0
 
 EVICTING = replace(

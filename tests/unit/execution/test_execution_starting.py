@@ -27,7 +27,6 @@ from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import AddFinalizer, Decision, LaunchTask
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import JOB_FINALIZER, JobPhase, Parallelism, Retries
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.tasks import (
@@ -39,6 +38,7 @@ from interlock.resources.tasks import (
     TaskResult,
     TaskState,
 )
+from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0, a_job
 
 
@@ -64,7 +64,7 @@ def test_an_attempt_is_recorded_and_then_launched() -> None:
 
 
 def test_one_write_records_all_that_there_is_room_for() -> None:
-    decision = look(an_admitted_job(parallelism=Parallelism(count=5)), room=3)
+    decision = look(an_admitted_job(parallelism=Parallelism(count=5)), capacity=3)
 
     assert kinds(decision) == ["RecordExecution", *["LaunchTask"] * 3]
     assert [task.index for task in recorded(decision).active] == [0, 1, 2]
@@ -101,7 +101,7 @@ def test_what_runs_is_held_again_when_somebody_lets_it_go(
 
 def test_a_noop_job_is_over_in_one_write() -> None:
     job = an_admitted_job(noop=NoopSpec())
-    decision = look(job, room=0)
+    decision = look(job, capacity=0)
 
     assert kinds(decision) == ["RecordExecution"]
     assert phase_after(job, decision) is JobPhase.SUCCEEDED
@@ -297,24 +297,24 @@ def test_room_and_at_once_bound_what_runs() -> None:
     job = an_admitted_job(parallelism=Parallelism(count=10, at_once=4))
 
     assert len(recorded(look(job)).active) == 4
-    assert len(recorded(look(job, room=2)).active) == 2
-    assert look(job, room=0) == Decision()
-    assert look(job, room=-3) == Decision()
+    assert len(recorded(look(job, capacity=2)).active) == 2
+    assert look(job, capacity=0) == Decision()
+    assert look(job, capacity=-3) == Decision()
 
 
 def test_who_finds_no_room_is_starved_and_who_is_limited_by_itself_is_not() -> None:
     job = an_admitted_job(parallelism=Parallelism(count=10, at_once=4))
 
-    def starved(room: int) -> bool:
-        return plan(ExecutionView(job=job, room=room), T0).starved
+    def starved(capacity: int) -> bool:
+        return plan(ExecutionView(job=job, capacity=capacity), T0).starved
 
-    assert [starved(room) for room in (-1, 0, 3, 4, 5)] == [True, True, True, False, False]
+    assert [starved(capacity) for capacity in (-1, 0, 3, 4, 5)] == [True, True, True, False, False]
 
 
 def test_an_end_makes_room_in_the_same_write() -> None:
     execution = started(a_task(0), a_task(1), total=9)
     job = an_admitted_job(execution=execution, parallelism=Parallelism(count=9))
-    decision = look(job, exited(0, index=0), a_report(index=1), room=0)
+    decision = look(job, exited(0, index=0), a_report(index=1), capacity=0)
 
     assert kinds(decision) == ["RecordExecution", "LaunchTask"]
     assert [task.index for task in recorded(decision).active] == [1, 2]
@@ -323,7 +323,7 @@ def test_an_end_makes_room_in_the_same_write() -> None:
 def test_room_below_zero_leaves_to_others_what_came_free() -> None:
     execution = started(a_task(0), a_task(1), total=9)
     job = an_admitted_job(execution=execution, parallelism=Parallelism(count=9))
-    decision = look(job, exited(0, index=0), exited(0, index=1), room=-1)
+    decision = look(job, exited(0, index=0), exited(0, index=1), capacity=-1)
 
     assert [task.index for task in recorded(decision).active] == [2]
 
@@ -332,19 +332,19 @@ def test_a_status_is_bounded_whatever_the_number_of_tasks() -> None:
     job = an_admitted_job(
         parallelism=Parallelism(count=10_000), retries=Retries(limit=1, delay=seconds(60))
     )
-    job = carried_out(job, look(job, room=5_000))
+    job = carried_out(job, look(job, capacity=5_000))
     assert len(job.status.execution.active) == MOST_AT_ONCE
 
     failed = [exited(1, index=index) for index in range(MOST_AT_ONCE)]
-    job = carried_out(job, look(job, *failed, room=5_000))
+    job = carried_out(job, look(job, *failed, capacity=5_000))
     execution = job.status.execution
     assert len(execution.active) + len(execution.retrying) == MOST_AT_ONCE
     assert len(execution.ended) == 20
 
-    job = carried_out(job, look(job, now=at(60), room=5_000))
+    job = carried_out(job, look(job, now=at(60), capacity=5_000))
     assert {task.attempt for task in job.status.execution.active} == {1}
     done = [exited(0, index=index, attempt=1) for index in range(MOST_AT_ONCE)]
-    job = carried_out(job, look(job, *done, now=at(61), room=5_000))
+    job = carried_out(job, look(job, *done, now=at(61), capacity=5_000))
     assert str(job.status.execution.succeeded) == "0-999"
     assert job.status.execution.active[0].index == MOST_AT_ONCE
 

@@ -27,7 +27,6 @@ from msgspec.structs import replace
 
 from interlock.resources.actions import Decision, RemoveFinalizer, StopTask
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import (
     JOB_FINALIZER,
     Completion,
@@ -53,6 +52,7 @@ from interlock.resources.tasks import (
     TaskResult,
     TaskState,
 )
+from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0
 
 RUNNING = a_task(state=TaskState.RUNNING)

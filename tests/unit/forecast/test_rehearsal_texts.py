@@ -9,7 +9,7 @@ import pytest
 
 from interlock.forecast.rehearsal.paths import find, read_path
 from interlock.forecast.rehearsal.times import read_moment
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.zones import find_zone
 
 LONDON = find_zone("Europe/London")
 START = datetime(2026, 3, 28, 12, 0, tzinfo=UTC)

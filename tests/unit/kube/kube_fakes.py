@@ -12,9 +12,9 @@ from typing import Any
 from aiohttp import web
 
 from interlock.control.clock import SystemClock
-from interlock.kube.client import Client, Patience
-from interlock.kube.config import ClusterConfig, User
-from interlock.kube.store import KubernetesStore
+from interlock.kube.client.api_client import Client, Patience
+from interlock.kube.client.config import ClusterConfig, User
+from interlock.kube.store.cluster_store import KubernetesStore
 
 #: Nothing here takes long; this only keeps a broken client from hanging the tests.
 PATIENCE_S = 120.0

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from interlock.kube.pods import naming
-from interlock.kube.pods.wire import BatchJob, Pod
+from interlock.kube.pods.models import BatchJob, Pod
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.tasks import TaskOrder
 from interlock.resources.work import BatchWork, PodWork

@@ -18,10 +18,7 @@ from kube_fakes import (
     serving,
 )
 
-from interlock.kube.client import Call, path_of
-from interlock.kube.config import User
-from interlock.kube.errors import NotServedError, UnknownCallerError
-from interlock.resources.errors import (
+from interlock.errors import (
     AlreadyExistsError,
     BadRequestError,
     ConflictError,
@@ -32,6 +29,9 @@ from interlock.resources.errors import (
     NotFoundError,
     UnavailableError,
 )
+from interlock.kube.client.api_client import Call, path_of
+from interlock.kube.client.config import User
+from interlock.kube.client.errors import NotServedError, UnknownCallerError
 from interlock.resources.metadata import Key
 
 KEY = Key("Job", "default", "a")

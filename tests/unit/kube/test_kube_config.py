@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from interlock.kube.config import KubeConfigError, in_cluster, load_config, read_kubeconfig
+from interlock.kube.client.config import KubeConfigError, in_cluster, load_config, read_kubeconfig
 
 PEM = "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"
 DATA = base64.b64encode(PEM.encode()).decode()

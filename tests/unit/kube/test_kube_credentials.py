@@ -13,9 +13,9 @@ import pytest
 from kube_fakes import run
 
 from interlock.control.clock import Clock, Timer
-from interlock.kube.config import ClusterConfig, ExecPlugin, KubeConfigError, User
-from interlock.kube.credentials import MARGIN, REREAD_S, Credentials, tls_context
-from interlock.resources.errors import UnavailableError
+from interlock.errors import UnavailableError
+from interlock.kube.client.config import ClusterConfig, ExecPlugin, KubeConfigError, User
+from interlock.kube.client.credentials import MARGIN, REREAD_S, Credentials, tls_context
 from interlock.testing.builders import T0
 
 V1 = "client.authentication.k8s.io/v1"

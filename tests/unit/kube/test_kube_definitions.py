@@ -10,22 +10,22 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from interlock.kube.definitions import definitions
-from interlock.kube.freezing import job_change
-from interlock.kube.rules import MOMENT, VALIDATIONS
-from interlock.kube.schedule_rules import RULES
-from interlock.kube.schemas import schema_of
+from interlock.kube.install.definitions import definitions
+from interlock.kube.install.immutable_fields import job_change
+from interlock.kube.install.rules import MOMENT, VALIDATIONS
+from interlock.kube.install.schedule_rules import RULES
+from interlock.kube.install.schemas import schema_of
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.checks import check_update
+from interlock.resources.checks.job_changes import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED
 from interlock.resources.codec import from_builtins, to_builtins
-from interlock.resources.durations import parse_duration
+from interlock.resources.describe.schema import DURATION
+from interlock.resources.describe.shapes import fields_of
+from interlock.resources.door.checking import check_update
 from interlock.resources.job import Job, JobStatus
-from interlock.resources.job_changes import FREE_ONCE_ENDED, FROZEN_ONCE_ADMITTED
 from interlock.resources.kinds import KINDS, columns_of
 from interlock.resources.metadata import GROUP, Moment
-from interlock.resources.schema import DURATION
-from interlock.resources.shapes import fields_of
 from interlock.resources.tasks import ExecutionStatus, JobResult
+from interlock.resources.values.durations import parse_duration
 from interlock.testing.builders import a_job
 
 #: Fields of one of several types, which no structural schema can say.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.kube.errors import (
+from interlock.errors import ForbiddenError, InterlockError, InvalidError
+from interlock.kube.client.errors import (
     CannotNowError,
     Cause,
     Details,
@@ -14,7 +15,6 @@ from interlock.kube.errors import (
     Status,
     error_of,
 )
-from interlock.resources.errors import ForbiddenError, InterlockError, InvalidError
 from interlock.resources.metadata import Key
 
 POD = Key("Pod", "team", "job-0-0")

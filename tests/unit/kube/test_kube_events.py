@@ -16,10 +16,10 @@ from kube_fakes import Handler, ScriptedServer, a_client, refuses, run, says, se
 from msgspec.structs import replace
 
 from interlock.control.clock import SystemClock
-from interlock.control.gate import Gate
 from interlock.control.reconciler import Change
-from interlock.kube.events import Events
-from interlock.kube.job_events import worth_telling
+from interlock.control.write_fence import WriteFence
+from interlock.kube.events.jobs import worth_telling
+from interlock.kube.events.recorder import Events
 from interlock.resources.admission import (
     AdmissionPhase,
     AdmissionStatus,
@@ -203,10 +203,10 @@ def test_a_message_fits_whatever_it_quotes() -> None:
 class Watched:
     """Events that are written to a server."""
 
-    def __init__(self, events: Events, server: ScriptedServer, gate: Gate) -> None:
+    def __init__(self, events: Events, server: ScriptedServer, fence: WriteFence) -> None:
         self.events = events
         self.server = server
-        self.gate = gate
+        self.fence = fence
 
     async def settled(self, requests: int) -> list[tuple[str, Any]]:
         """The requests so far, once there are so many."""
@@ -220,13 +220,13 @@ class Watched:
 @asynccontextmanager
 async def writing(*script: Handler, waiting: int = 100) -> AsyncIterator[Watched]:
     clock = SystemClock()
-    gate = Gate(clock)
-    gate.open(1)
+    fence = WriteFence(clock)
+    fence.open(1)
     async with serving(*script) as server, a_client(server.url) as client:
-        events = Events(client, clock, Random(7), gate, "me", waiting=waiting, pause_s=0.0)
+        events = Events(client, clock, Random(7), fence, "me", waiting=waiting, pause_s=0.0)
         running = asyncio.create_task(events.run())
         try:
-            yield Watched(events, server, gate)
+            yield Watched(events, server, fence)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -287,9 +287,9 @@ def test_an_event_that_the_cluster_forgot_is_written_anew() -> None:
 def test_only_a_leader_tells() -> None:
     async def check() -> None:
         async with writing(GOOD) as watched:
-            watched.gate.shut("another leads")
+            watched.fence.shut("another leads")
             watched.events.observe(BEGUN)
-            watched.gate.open(2)
+            watched.fence.open(2)
             # What was there when it began to look happened before.
             watched.events.observe(Change(None, STARTED))
             watched.events.observe(Change(STARTED, None))

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 from kube_fakes import Handler, a_client, a_wire_job, refuses, run, says, serving
 
-from interlock.kube.client import Call
-from interlock.kube.guarded import GuardedClient
-from interlock.resources.errors import FencedError
+from interlock.errors import FencedError
+from interlock.kube.client.api_client import Call
+from interlock.kube.client.guarded import GuardedClient
 from interlock.resources.metadata import Key
 
 KEY = Key("Job", "default", "a")

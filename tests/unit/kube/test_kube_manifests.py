@@ -11,8 +11,8 @@ import yaml
 from msgspec.structs import replace
 
 from interlock.control.lease import SYSTEM_NAMESPACE
-from interlock.kube.installation import Installation
-from interlock.kube.manifests import PARTS, manifests, to_json, to_yaml, usual_parts
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import PARTS, manifests, to_json, to_yaml, usual_parts
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
 from interlock.modes.cli.main import main
 

@@ -13,7 +13,7 @@ from kube_fakes import Handler, ScriptedServer, a_client, refuses, run, says, se
 
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
-from interlock.kube.reviews import (
+from interlock.kube.client.reviews import (
     ALLOWED_S,
     KNOWN_S,
     UNKNOWN_S,

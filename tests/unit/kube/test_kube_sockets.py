@@ -8,8 +8,8 @@ import socket
 
 from kube_fakes import a_client, run, serving, streams
 
-from interlock.kube.client import Call, Client
-from interlock.kube.sockets import Sockets
+from interlock.kube.client.api_client import Call, Client
+from interlock.kube.client.sockets import Sockets
 from interlock.resources.metadata import Key
 
 CALL = Call(method="GET", path="/x", key=Key("Job", "", ""))

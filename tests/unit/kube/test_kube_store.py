@@ -23,9 +23,7 @@ from kube_fakes import (
 from msgspec.structs import replace
 
 from interlock.control.clock import SystemClock
-from interlock.kube.store import KubernetesStore
-from interlock.resources.cluster import Lease, Namespace
-from interlock.resources.errors import (
+from interlock.errors import (
     BadRequestError,
     ConflictError,
     ExpiredError,
@@ -33,6 +31,8 @@ from interlock.resources.errors import (
     NotFoundError,
     UnavailableError,
 )
+from interlock.kube.store.cluster_store import KubernetesStore
+from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.job import JobPhase, JobStatus
 from interlock.resources.metadata import Key
 from interlock.store.contract import DeleteOptions, Propagation, Selection
@@ -337,7 +337,7 @@ def test_a_store_of_one_namespace_asks_for_that_alone() -> None:
 
 
 def test_only_who_opens_a_client_pays_for_it() -> None:
-    program = "import sys, interlock.kube.store; sys.exit('aiohttp' in sys.modules)"
+    program = "import sys, interlock.kube.store.cluster_store; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

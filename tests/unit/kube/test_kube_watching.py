@@ -27,10 +27,10 @@ from kube_fakes import (
 )
 
 from interlock.control.clock import SystemClock
-from interlock.kube.client import Call
-from interlock.kube.watching import ATTEMPTS, Lines, Watch
-from interlock.kube.wire import WIRES
-from interlock.resources.errors import ExpiredError, ForbiddenError, UnavailableError
+from interlock.errors import ExpiredError, ForbiddenError, UnavailableError
+from interlock.kube.client.api_client import Call
+from interlock.kube.store.codec import WIRES
+from interlock.kube.store.watching import ATTEMPTS, Lines, Watch
 from interlock.resources.metadata import Key
 from interlock.store.contract import Event, EventType, Selection
 

@@ -9,7 +9,7 @@ from pod_builders import NOW, a_batch_job, before, going
 
 from interlock.kube.pods import naming
 from interlock.kube.pods.batch_reporting import gone_report, is_forgotten, verdict_of
-from interlock.kube.pods.wire import BatchJob
+from interlock.kube.pods.models import BatchJob
 
 ARMED = {naming.ARMED_AT: before(30)}
 STOPPED = {**ARMED, naming.STOPPED_AT: before(20), naming.SETTLED_AT: before(15)}

@@ -8,15 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 from pod_builders import RUNS, a_pod
-from test_pod_mirror import Scripted, version
+from test_pod_informer import Scripted, version
 
 from interlock.control.turns import PART
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
-from interlock.kube.pods.mirror import Mirror
+from interlock.kube.pods.informer import Informer
+from interlock.kube.pods.models import BatchJob, Node, Pod
 from interlock.kube.pods.objects import Event, Listed
 from interlock.kube.pods.runtime import PodRuntime
-from interlock.kube.pods.wire import BatchJob, Node, Pod
 from interlock.resources.tasks import ReportState
 from interlock.testing.builders import T0
 
@@ -29,14 +29,14 @@ def numbered(number: int) -> Pod:
     return replace(pod, metadata=replace(pod.metadata, name=f"pod-{number}", labels=labels))
 
 
-def a_runtime(loop: SimLoop, pods: list[Pod], left: list[Pod]) -> tuple[Mirror[Pod], PodRuntime]:
+def a_runtime(loop: SimLoop, pods: list[Pod], left: list[Pod]) -> tuple[Informer[Pod], PodRuntime]:
     """A leadership that begins with pods; a list that is newer shows only those that are left."""
     clock = SimClock(loop, loop.world, T0)
-    mirror: Mirror[Pod] = Mirror(Scripted([Listed(left, 10_000)]), clock, Random(0))
+    mirror: Informer[Pod] = Informer(Scripted([Listed(left, 10_000)]), clock, Random(0))
     for pod in pods:
         mirror.take(pod)
     no_jobs: Listed[BatchJob] = Listed([], 1)
-    jobs: Mirror[BatchJob] = Mirror(Scripted([no_jobs]), clock, Random(0))
+    jobs: Informer[BatchJob] = Informer(Scripted([no_jobs]), clock, Random(0))
     no_nodes: Scripted[Node] = Scripted([])
     return mirror, PodRuntime(mirror, jobs, no_nodes, clock, lambda: None)
 
@@ -86,6 +86,6 @@ def test_a_pod_that_goes_before_it_was_looked_at_is_not_launched_anew() -> None:
     loop.close()
 
 
-def goes(mirror: Mirror[Pod], pod: Pod) -> None:
+def goes(mirror: Informer[Pod], pod: Pod) -> None:
     last = version(9_000, pod, uid=pod.metadata.uid)
     mirror._tell(tuple(mirror._happened(Event("DELETED", last, 9_000))))

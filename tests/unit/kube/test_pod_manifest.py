@@ -9,8 +9,8 @@ import pytest
 from pod_builders import NOW, a_batch_job, a_batch_order, a_pod, a_pod_order, an_order
 
 from interlock.kube.pods import manifest, naming
-from interlock.resources.durations import Duration
 from interlock.resources.pods import PodTemplate, TemplateMetadata
+from interlock.resources.values.durations import Duration
 from interlock.resources.work import PodWork
 
 OURS = {"name": "INTERLOCK_TASK", "value": "job-0-1"}

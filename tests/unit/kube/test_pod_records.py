@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 from pod_builders import a_pod
 
+from interlock.errors import NotFoundError, UnavailableError
 from interlock.forecast.rehearsal.simulated_loop import run_now
+from interlock.kube.pods.models import JobRecord
 from interlock.kube.pods.records import Wanted
-from interlock.kube.pods.wire import JobRecord
 from interlock.resources.codec import encode
-from interlock.resources.errors import NotFoundError, UnavailableError
 from interlock.resources.job import JobStatus
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ExecutionStatus, StopCause, TaskId, TaskState, TaskStatus

@@ -8,6 +8,7 @@ import pytest
 from pod_builders import NOW, OVERDUE, RUNS, a_pod, before, ended, going
 
 from interlock.kube.pods import naming
+from interlock.kube.pods.models import Pod
 from interlock.kube.pods.reporting import (
     LONGEST,
     NodeState,
@@ -16,7 +17,6 @@ from interlock.kube.pods.reporting import (
     is_forgotten,
     report_of,
 )
-from interlock.kube.pods.wire import Pod
 from interlock.resources.tasks import ReportState, TaskReport
 
 GATED = {"schedulingGates": [{"name": naming.GATE}]}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from interlock.kube.job_events import Told
-from interlock.kube.schedule_events import config_told, controlled_told
+from interlock.kube.events.jobs import Told
+from interlock.kube.events.schedules import config_told, controlled_told
 from interlock.resources.controlled_job import (
     ActionRecord,
     ControlledAction,

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from interlock.api.answers import refusal_of
+from interlock.errors import BadRequestError, InvalidError, Problem
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH, WebhookApp
 from interlock.kube.webhook.judging import KEPT, UNREADABLE, complete, judge
 from interlock.kube.webhook.review import (
@@ -21,11 +22,10 @@ from interlock.kube.webhook.review import (
     read_review,
     refusal,
 )
-from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.door.patches import json_patch
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job import JOB_FINALIZER
 from interlock.resources.modes import Mode, problems_for_mode
-from interlock.resources.patches import json_patch
-from interlock.resources.validation import read_resource
 from interlock.testing.builders import T0
 
 CONTROLLER = "system:serviceaccount:interlock-system:interlock"

@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from interlock.modes.cli.importing.drafts import Draft, Wishes
+from interlock.importing.drafts import Draft, Wishes
 from interlock.resources.calendar import Calendar as CalendarObject
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job_config import JobConfig
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.day_texts import read_days
-from interlock.resources.timing.due import Schedule, upcoming
-from interlock.resources.timing.zones import find_zone
-from interlock.resources.validation import read_resource
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.cron import read_cron
+from interlock.timing.day_texts import read_days
+from interlock.timing.due import Schedule, upcoming
+from interlock.timing.zones import find_zone
 
 _MINUTE = timedelta(minutes=1)
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

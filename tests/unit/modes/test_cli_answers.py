@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
-from interlock.modes.cli.jsonpath import render
-from interlock.modes.cli.moments import between
-from interlock.modes.cli.outcomes import exit_code, last_line, waits_told
-from interlock.modes.cli.output import Terminal
+from interlock.client.errors import BAD_INPUT, CommandError
+from interlock.client.http_client import Body, quote, read_answer
+from interlock.client.moments import between
+from interlock.client.outcomes import exit_code, last_line, waits_told
+from interlock.client.watching import Lines
+from interlock.modes.cli.output.formats import Terminal
+from interlock.modes.cli.output.jsonpath import render
 from interlock.modes.cli.verbs.why import told
-from interlock.modes.cli.watching import Lines
-from interlock.modes.cli.wire import Body, quote, read_answer
-from interlock.resources.durations import told_length
+from interlock.resources.values.durations import told_length
 
 
 @settings(deadline=None)

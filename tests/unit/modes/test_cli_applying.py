@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from interlock.client.errors import AnswerError
 from interlock.commands.merging import LAST_APPLIED
 from interlock.modes.cli.applying import Wanted, apply
-from interlock.modes.cli.documents import Given
-from interlock.modes.cli.errors import AnswerError
+from interlock.modes.cli.input.documents import Given
 from interlock.modes.cli.session import Session
-from interlock.resources.manifests import Document
+from interlock.resources.door.manifests import Document
 
 NOT_THERE = AnswerError(404, {"reason": "NotFound"}, "not found", 4)
 EXISTS = AnswerError(409, {"reason": "AlreadyExists"}, "exists", 5)

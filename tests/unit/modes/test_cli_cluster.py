@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.modes.cli.cluster.leading import judge
+from interlock.client.cluster.leading import judge
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from interlock.client.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.modes.cli import completing
-from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.modes.cli.flags import parse, seconds
 from interlock.modes.cli.main import main
-from interlock.modes.cli.table import VERBS
+from interlock.modes.cli.registry import VERBS
 from interlock.modes.cli.verbs.run import job_from
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.modes.cli.pods import plain, pod_of
+from interlock.client.pod_template import plain, pod_of
 from interlock.resources.variables import names_in
 
 

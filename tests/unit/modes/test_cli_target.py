@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from interlock.modes.cli.errors import CommandError
-from interlock.modes.cli.target import Target, find_target
-from interlock.modes.cli.wire import Wire
+from interlock.client.errors import CommandError
+from interlock.client.http_client import Wire
+from interlock.client.target import Target, find_target
 from interlock.private_files import user_name
 
 _FLAGS = ("server", "token_file", "ca_file", "context", "kubeconfig", "insecure_token")

@@ -15,11 +15,11 @@ from interlock.forecast.rehearsal.front import Front
 from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.forecast.rehearsal.world import World
 from interlock.modes.cli.main import main
-from interlock.modes.cli.timemachine.hands import CommandHands
+from interlock.modes.cli.rehearsal.command_line import CommandHands
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.manifests import read_manifests
+from interlock.resources.door.manifests import read_manifests
 from interlock.resources.metadata import Key
-from interlock.resources.timing.ticks import OnGap
+from interlock.timing.ticks import OnGap
 
 #: The day before Thanksgiving, two in the afternoon in New York.
 NOW = datetime(2026, 11, 25, 19, 0, tzinfo=UTC)

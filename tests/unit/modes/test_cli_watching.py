@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.modes.cli.api import Api
-from interlock.modes.cli.errors import AnswerError, UnreachableError
-from interlock.modes.cli.kinds import JOBS
-from interlock.modes.cli.watching import Change, Feed
+from interlock.client.api import Api
+from interlock.client.errors import AnswerError, UnreachableError
+from interlock.client.kinds import JOBS
+from interlock.client.watching import Change, Feed
 
 
 def item(name: str, version: int) -> dict[str, Any]:

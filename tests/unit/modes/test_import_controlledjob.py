@@ -9,12 +9,12 @@ import pytest
 import yaml
 from import_clocks import CHANGES, by_the_wall, imported
 
-from interlock.modes.cli.importing.controlledjob import import_controlled_jobs
-from interlock.modes.cli.importing.drafts import BadSourceError
+from interlock.importing.controlledjob import import_controlled_jobs
+from interlock.importing.drafts import BadSourceError
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.timing.plans import Action
-from interlock.resources.validation import read_resource
+from interlock.resources.door.validation import read_resource
 from interlock.schedules.controlled.plan import timetable_of
+from interlock.timing.plans import Action
 
 #: As in the samples of the operator.
 SIMPLE = """\

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from import_clocks import CHANGES, by_the_wall, due_times, imported
 
-from interlock.modes.cli.importing.cronjob import import_cronjobs
-from interlock.modes.cli.importing.drafts import BadSourceError
+from interlock.importing.cronjob import import_cronjobs
+from interlock.importing.drafts import BadSourceError
 
 #: The example of the Kubernetes documentation.
 HELLO = """\

@@ -17,11 +17,11 @@ from import_clocks import (
     imported,
 )
 
-from interlock.modes.cli.importing.crontab import import_crontab
-from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Wishes
-from interlock.modes.cli.importing.naming import name_of_command
-from interlock.modes.cli.importing.variables import escaped
-from interlock.resources.validation import read_resource
+from interlock.importing.crontab import import_crontab
+from interlock.importing.drafts import BadSourceError, Draft, Wishes
+from interlock.importing.naming import name_of_command
+from interlock.importing.variables import escaped
+from interlock.resources.door.validation import read_resource
 from interlock.resources.variables import substitute
 
 HEAD = "CRON_TZ=UTC\nHOME=/\n"
@@ -234,7 +234,7 @@ def test_a_bad_line_refuses_the_file_with_its_number(source: str, line: int, wor
     ],
 )  # fmt: skip
 def test_names_tell_what_a_line_is_about(command: str, name: str) -> None:
-    from interlock.modes.cli.importing.naming import fitting_name
+    from interlock.importing.naming import fitting_name
 
     assert fitting_name(name_of_command(command), 41) == name
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from import_clocks import due_times, imported
 
-from interlock.modes.cli.importing.cron_dialects import import_cron_lines
-from interlock.modes.cli.importing.drafts import BadSourceError
+from interlock.importing.cron_dialects import import_cron_lines
+from interlock.importing.drafts import BadSourceError
 
 START = datetime(2027, 1, 1, tzinfo=UTC)
 END = datetime(2029, 1, 1, tzinfo=UTC)

@@ -13,8 +13,8 @@ from import_clocks import by_the_wall, imported, utc
 
 from interlock.forecast.rehearsal.player import play
 from interlock.forecast.rehearsal.reading import read_scenario
-from interlock.modes.cli.importing.cronjob import import_cronjobs
-from interlock.modes.cli.timemachine.hands import CommandHands
+from interlock.importing.cronjob import import_cronjobs
+from interlock.modes.cli.rehearsal.command_line import CommandHands
 
 START, END = utc("2026-05-04 00:30"), utc("2026-05-05 00:30")
 LINES = ["0 * * * *", "*/20 * * * *", "0,10,45 * * * *", "15 2-9/3 * * *", "0,10,45 1-3 * * *"]

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from import_clocks import CHANGES, by_the_wall, due_times, imported, utc
 
-from interlock.modes.cli.importing.drafts import BadSourceError
-from interlock.modes.cli.importing.furiko import import_furiko
+from interlock.importing.drafts import BadSourceError
+from interlock.importing.furiko import import_furiko
 
 #: After the example of Furiko that explains most of the fields.
 FULL = """\

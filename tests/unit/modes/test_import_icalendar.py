@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from import_clocks import imported
 
-from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Wishes
-from interlock.modes.cli.importing.icalendar import import_icalendar
-from interlock.resources.timing.icalendar import read_icalendar
+from interlock.importing.drafts import BadSourceError, Draft, Wishes
+from interlock.importing.icalendar import import_icalendar
+from interlock.timing.icalendar import read_icalendar
 
 
 def event(*lines: str) -> str:

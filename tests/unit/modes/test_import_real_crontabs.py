@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from import_clocks import imported
 
-from interlock.modes.cli.importing.crontab import import_crontab
-from interlock.modes.cli.importing.crontab_titles import title_of
-from interlock.modes.cli.importing.drafts import BadSourceError
+from interlock.importing.crontab import import_crontab
+from interlock.importing.crontab_titles import title_of
+from interlock.importing.drafts import BadSourceError
 from interlock.modes.cli.main import main
 
 STOCK = Path(__file__).parent / "crontabs"

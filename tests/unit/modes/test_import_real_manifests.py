@@ -9,10 +9,10 @@ import pytest
 import yaml
 from import_clocks import imported
 
-from interlock.modes.cli.importing.controlledjob import import_controlled_jobs
-from interlock.modes.cli.importing.cronjob import import_cronjobs
-from interlock.modes.cli.importing.drafts import BadSourceError
-from interlock.modes.cli.importing.furiko import import_furiko
+from interlock.importing.controlledjob import import_controlled_jobs
+from interlock.importing.cronjob import import_cronjobs
+from interlock.importing.drafts import BadSourceError
+from interlock.importing.furiko import import_furiko
 from interlock.modes.cli.main import main
 
 CRONJOB = """\

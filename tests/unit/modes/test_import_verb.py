@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from import_clocks import imported
 
-from interlock.modes.cli.importing.controlledjob import import_controlled_jobs
-from interlock.modes.cli.importing.cronjob import import_cronjobs
-from interlock.modes.cli.importing.drafts import BadSourceError
-from interlock.modes.cli.importing.furiko import import_furiko
-from interlock.modes.cli.importing.printing import written
+from interlock.importing.controlledjob import import_controlled_jobs
+from interlock.importing.cronjob import import_cronjobs
+from interlock.importing.drafts import BadSourceError
+from interlock.importing.furiko import import_furiko
+from interlock.importing.printing import written
 from interlock.modes.cli.main import main
-from interlock.resources.manifests import read_manifests
-from interlock.resources.validation import read_resource
+from interlock.resources.door.manifests import read_manifests
+from interlock.resources.door.validation import read_resource
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "import"
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from interlock.control.clock import SystemClock, Timer
-from interlock.kube.config import ClusterConfig
-from interlock.kube.errors import DistrustedError, NotServedError, UnknownCallerError
+from interlock.errors import ForbiddenError, InterlockError, UnavailableError
+from interlock.kube.client.config import ClusterConfig
+from interlock.kube.client.errors import DistrustedError, NotServedError, UnknownCallerError
 from interlock.modes.cluster_contact import Contact
 from interlock.modes.settings import SettingsError
-from interlock.resources.errors import ForbiddenError, InterlockError, UnavailableError
 from interlock.store.contract import Page
 
 AWAY = UnavailableError("https://x does not answer")

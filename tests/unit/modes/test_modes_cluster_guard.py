@@ -19,12 +19,12 @@ from interlock.api.routing import (
     Said,
     rights_on_resources,
 )
-from interlock.kube.reviews import Deed, NotReviewedError, Person
+from interlock.errors import UnavailableError
+from interlock.kube.client.reviews import Deed, NotReviewedError, Person
 from interlock.modes.cluster_guard import ClusterGuard, Reviewer
-from interlock.resources.errors import UnavailableError
 from interlock.resources.metadata import Key
 from interlock.testing.asking import Asker, a_store
-from interlock.testing.reports import Reports
+from support.reports import Reports
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/a/jobs"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.modes.cli.flags import parse
-from interlock.modes.cli.table import VERBS
+from interlock.modes.cli.registry import VERBS
 from interlock.modes.cluster import identity_of
 from interlock.modes.cluster_plane import lease_times
 from interlock.modes.settings import (

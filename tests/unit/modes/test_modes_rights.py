@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from interlock.api.app import ApiApp
 from interlock.api.requests import SOCKET
-from interlock.kube.reviews import Deed, Person
+from interlock.kube.client.reviews import Deed, Person
 from interlock.modes.cluster_guard import ClusterGuard
 from interlock.resources.cluster import Namespace
 from interlock.resources.metadata import Metadata, Resource
@@ -22,7 +22,7 @@ from interlock.testing.asking import Asker, a_store, in_time, scope_of
 from interlock.testing.builders import T0, a_job, a_lock, a_request
 from interlock.testing.config_builders import a_job_config
 from interlock.testing.controlled_builders import a_controlled, a_window
-from interlock.testing.reports import Reports
+from support.reports import Reports
 
 #: Stands in everything that is kept in the other namespace.
 SECRET = "hidden"

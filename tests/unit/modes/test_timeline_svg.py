@@ -10,7 +10,7 @@ from test_timeline_terminal import the_tour
 from timeline_objects import charted, config, controlled, ran
 
 from interlock.forecast.timeline.model import Chart
-from interlock.modes.cli.timelines.svg import drawn
+from interlock.modes.cli.output.timelines.svg import drawn
 from interlock.resources.tasks import JobResult
 
 _NS = "{http://www.w3.org/2000/svg}"

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from timeline_objects import at, charted, config, controlled, kept, plus, ran, stored
 
 from interlock.forecast.timeline.model import Chart, Row
-from interlock.modes.cli.timelines.scale import shares, skipped_shares
-from interlock.modes.cli.timelines.terminal import drawn
+from interlock.modes.cli.output.timelines.scale import shares, skipped_shares
+from interlock.modes.cli.output.timelines.terminal import drawn
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource

@@ -9,12 +9,12 @@ from importlib import import_module
 import pytest
 from timeline_objects import at
 
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import parse
 from interlock.modes.cli.main import main
-from interlock.modes.cli.table import VERBS
+from interlock.modes.cli.registry import VERBS
 from interlock.modes.cli.verbs.timeline import days_in
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.zones import find_zone
 
 NOW = at("2026-11-17T02:00:00")
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from interlock.forecast.timeline.chart import chart_of
 from interlock.forecast.timeline.model import Chart
 from interlock.forecast.upcoming import Definitions
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job import Job, JobStatus
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.schedule import CONTROLLED_LABEL, SUSPEND_REASON_ANNOTATION, USER_STOP
 from interlock.resources.tasks import ExecutionStatus, JobResult
-from interlock.resources.validation import read_resource
 
 PROCESS = {"spec": {"process": {"command": ["work"]}}}
 LONG_AGO = "2026-01-01T00:00:00Z"

@@ -9,7 +9,6 @@ import pytest
 
 from interlock.reporting.config_why import ConfigView, explain_config
 from interlock.reporting.schedule_why import ScheduleWhy
-from interlock.resources.cron_lines import CronLines
 from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus, WhenTaken
 from interlock.resources.job_config import (
     Concurrency,
@@ -28,11 +27,12 @@ from interlock.resources.schedule import (
     ScheduleSpec,
 )
 from interlock.resources.tasks import ExecutionStatus
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.day_texts import read_days
+from interlock.resources.values.cron_lines import CronLines
 from interlock.schedules.calendars import FoundCalendar
 from interlock.schedules.configs.reading import read_timing
 from interlock.testing.builders import T0, a_job
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.day_texts import read_days
 
 NOW = T0
 TWELVE_FIVE = CronLines("5 12 * * *")

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.control.caches import Caches
+from interlock.errors import NotFoundError
 from interlock.reporting.schedule_reader import BY_OWNER, ScheduleReader, owner_uids
 from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.resources.controlled_job import (
@@ -23,8 +24,6 @@ from interlock.resources.controlled_job import (
     WindowRecord,
     WindowSpec,
 )
-from interlock.resources.durations import Duration
-from interlock.resources.errors import NotFoundError
 from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import (
@@ -37,9 +36,10 @@ from interlock.resources.metadata import (
 from interlock.resources.process import NoopSpec
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION, JobReference, JobTemplate
 from interlock.resources.tasks import ExecutionStatus, JobResult
-from interlock.resources.timing.cron import CronFormat
-from interlock.resources.timing.plans import Action
+from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0, a_job
+from interlock.timing.cron import CronFormat
+from interlock.timing.plans import Action
 
 #: A Monday at noon in London, and at 07:00 in New York.
 LONDON, NEW_YORK = TimezoneSpec(name="Europe/London"), TimezoneSpec(name="America/New_York")

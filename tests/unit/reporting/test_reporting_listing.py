@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
+from interlock.errors import BadRequestError
+from interlock.reporting.job_index import JobIndex
 from interlock.reporting.listing import page, read_listing
-from interlock.reporting.roster import Roster
-from interlock.resources.errors import BadRequestError
 from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase, JobStatus
 from interlock.testing.builders import T0, a_job
 
@@ -20,7 +20,7 @@ class Told:
     """A roster and a cache that are told the same."""
 
     def __init__(self, *jobs: Job) -> None:
-        self.roster = Roster()
+        self.roster = JobIndex()
         self.jobs: Cache[Job] = Cache("Job")
         for job in jobs:
             self.put(job)

@@ -11,8 +11,8 @@ import pytest
 
 from interlock.api.requests import Request
 from interlock.control.clock import SystemClock
+from interlock.errors import ExpiredError
 from interlock.reporting.streams import Streams
-from interlock.resources.errors import ExpiredError
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.metadata import Metadata
 from interlock.resources.process import NoopSpec

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from interlock.admission.reconciler import BY_HOLDER, holder_uids
 from interlock.control.cache import Cache
 from interlock.modes.cli.verbs.why import told
-from interlock.reporting.lines import BY_LOCK, LineReader, locks_asked_for
+from interlock.reporting.lock_queue import BY_LOCK, LineReader, locks_asked_for
 from interlock.reporting.why import Why, explain
 from interlock.resources.admission import (
     AdmissionPhase,
@@ -22,8 +22,6 @@ from interlock.resources.admission import (
     WaitReason,
 )
 from interlock.resources.codec import to_builtins
-from interlock.resources.durations import Duration
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import Job, JobPhase, JobStatus, Retries
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Order, OwnerReference, Trouble
@@ -37,6 +35,8 @@ from interlock.resources.tasks import (
     TaskState,
     TaskStatus,
 )
+from interlock.resources.values.durations import Duration
+from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
 
 NOW = T0 + timedelta(minutes=4)

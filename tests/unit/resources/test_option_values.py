@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.moment_formats import format_moment
 from interlock.resources.option_values import evaluate_options, value_of_text
 from interlock.resources.options import OptionSpec, OptionType
+from interlock.resources.values.date_formats import format_moment
 from interlock.testing.config_builders import moment
 
 NOT_GIVEN = object()

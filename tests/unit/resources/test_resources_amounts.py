@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from interlock.resources.durations import format_duration, parse_duration
-from interlock.resources.indexes import IndexSet
-from interlock.resources.quantities import parse_quantity
+from interlock.resources.values.durations import format_duration, parse_duration
+from interlock.resources.values.indexes import IndexSet
+from interlock.resources.values.quantities import parse_quantity
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from interlock.errors import InvalidError
 from interlock.resources.calendar import Calendar
-from interlock.resources.errors import InvalidError
-from interlock.resources.validation import read_resource
+from interlock.resources.door.validation import read_resource
 
 Spec = dict[str, Any]
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.checks import check_due, check_update, problems_of
 from interlock.resources.cluster import Lease, Namespace
 from interlock.resources.codec import from_builtins
-from interlock.resources.durations import Duration, parse_duration
+from interlock.resources.door.checking import check_due, check_update, problems_of
 from interlock.resources.job import Job, JobStatus
 from interlock.resources.lock import Lock, LockSpec
 from interlock.resources.metadata import Metadata
 from interlock.resources.tasks import ExecutionStatus, JobResult
+from interlock.resources.values.durations import Duration, parse_duration
 from interlock.testing.builders import T0, a_job, a_lock, a_request
 
 

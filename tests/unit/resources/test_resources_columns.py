@@ -10,12 +10,12 @@ import pytest
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Wait, WaitReason
 from interlock.resources.cluster import Lease, LeaseSpec, Namespace
 from interlock.resources.codec import from_builtins
-from interlock.resources.columns import ALWAYS
-from interlock.resources.indexes import IndexSet
+from interlock.resources.describe.columns import ALWAYS
 from interlock.resources.job import JobPhase, JobStatus, Parallelism
 from interlock.resources.kinds import KINDS, columns_of
 from interlock.resources.metadata import Metadata, Order, Resource, Trouble
 from interlock.resources.tasks import EndedTask, ExecutionStatus, JobResult, RetryWait, TaskResult
+from interlock.resources.values.indexes import IndexSet
 from interlock.resources.words import format_age
 from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from interlock.errors import InvalidError
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.errors import InvalidError
-from interlock.resources.validation import read_resource
+from interlock.resources.door.validation import read_resource
 
 Spec = dict[str, Any]
 OVERRIDE = {"action": "Hold", "from": "2026-01-05T12:00:00Z", "until": "2026-01-05T13:00:00Z"}

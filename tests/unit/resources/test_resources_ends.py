@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from interlock.resources.ends import culprit, newest, telling_end
-from interlock.resources.indexes import IndexSet
 from interlock.resources.job import Completion, Job, JobPhase, JobStatus, Retries
 from interlock.resources.kinds import columns_of
 from interlock.resources.tasks import (
@@ -19,6 +18,7 @@ from interlock.resources.tasks import (
     StopCause,
     TaskResult,
 )
+from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0, a_job
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.cron_lines import CronLines
-from interlock.resources.errors import InvalidError
+from interlock.errors import InvalidError
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job_config import JobConfig
-from interlock.resources.validation import read_resource
+from interlock.resources.values.cron_lines import CronLines
 
 Spec = dict[str, Any]
 LINE = "0 2 * * *"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from interlock.api.bodies import MAX_YAML_VALUES
-from interlock.resources.errors import InvalidError
-from interlock.resources.manifests import MAX_BYTES, MAX_VALUES, ManifestError, read_manifests
-from interlock.resources.validation import read_resource
+from interlock.errors import InvalidError
+from interlock.resources.door.manifests import MAX_BYTES, MAX_VALUES, ManifestError, read_manifests
+from interlock.resources.door.validation import read_resource
 
 TOUR = """\
 # A Job: run this, once, now.

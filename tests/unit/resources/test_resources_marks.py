@@ -10,16 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 import interlock
+from interlock.errors import Problem
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.calendar import Calendar, CalendarSpec
-from interlock.resources.checks import check_new, check_update
 from interlock.resources.controlled_job import (
     ControlledJob,
     ControlledJobSpec,
     Override,
     OverrideAction,
 )
-from interlock.resources.errors import Problem
+from interlock.resources.door.checking import check_new, check_update
 from interlock.resources.job import (
     CREATOR_ANNOTATION,
     RELEASE_ANNOTATION,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from interlock.errors import BadRequestError, InvalidError
 from interlock.resources.codec import to_builtins
-from interlock.resources.errors import BadRequestError, InvalidError
-from interlock.resources.patches import MAX_OPERATIONS, json_patch, merge_patch
+from interlock.resources.door.patches import MAX_OPERATIONS, json_patch, merge_patch
 from interlock.testing.builders import a_job
 
 

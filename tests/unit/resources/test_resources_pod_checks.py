@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.checks import check_update, problems_of
+from interlock.errors import InvalidError
 from interlock.resources.codec import encode, from_builtins
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.errors import InvalidError
-from interlock.resources.free_form import MAX_DEPTH
+from interlock.resources.door.checking import check_update, problems_of
+from interlock.resources.door.manifests import read_manifests
+from interlock.resources.door.validation import FieldValidation, read_resource
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
-from interlock.resources.manifests import read_manifests
 from interlock.resources.modes import Mode, problems_for_mode
-from interlock.resources.validation import FieldValidation, read_resource
+from interlock.resources.values.free_form import MAX_DEPTH
 
 CONTAINER: dict[str, Any] = {"name": "main", "image": "busybox"}
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec import inspect as shape
 
 from interlock.api.openapi import version_3
+from interlock.errors import InvalidError
 from interlock.resources.calendar import CalendarDay, CalendarSpec
 from interlock.resources.codec import to_builtins
 from interlock.resources.controlled_job import (
@@ -25,7 +26,8 @@ from interlock.resources.controlled_job import (
     Override,
     WindowSpec,
 )
-from interlock.resources.errors import InvalidError
+from interlock.resources.describe.shapes import fields_of, plain
+from interlock.resources.door.validation import read_resource
 from interlock.resources.job import JobSpec, LockRequest, Parallelism
 from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.kinds import KINDS
@@ -61,8 +63,6 @@ from interlock.resources.rules import (
     rules_of,
 )
 from interlock.resources.schedule import JobTemplate, ScheduleSpec
-from interlock.resources.shapes import fields_of, plain
-from interlock.resources.validation import read_resource
 
 Body = dict[str, Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.errors import BadRequestError
-from interlock.resources.explanation import explain
+from interlock.errors import BadRequestError
+from interlock.resources.describe.explanation import explain
+from interlock.resources.describe.schema import DURATION, REFERENCE, components, structural
 from interlock.resources.kinds import KINDS
-from interlock.resources.schema import DURATION, REFERENCE, components, structural
 
 
 def every_schema(schema: Any) -> Iterator[dict[str, Any]]:
@@ -143,8 +143,9 @@ def test_an_unknown_field_is_told(kind: str, path: str, told: str) -> None:
 def test_the_door_needs_no_schema_until_it_must() -> None:
     """A command line that only talks to a server must not pay for what it does not use."""
     program = (
-        "import sys, interlock.resources.validation; "
-        "dear = ('difflib', 'yaml', 'interlock.resources.shapes', 'interlock.resources.reading'); "
+        "import sys, interlock.resources.door.validation; "
+        "dear = ('difflib', 'yaml', 'interlock.resources.describe.shapes', "
+        "'interlock.resources.door.reading'); "
         "print(*(name for name in dear if name in sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True,

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from interlock.errors import BadRequestError, InvalidError, Problem
+from interlock.findings import MAX_TOLD, child
 from interlock.resources.codec import encode
-from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.door.manifests import read_manifests
+from interlock.resources.door.validation import MAX_BODY_BYTES, FieldValidation, read_resource
 from interlock.resources.job import Job
-from interlock.resources.manifests import read_manifests
-from interlock.resources.suggestions import MAX_TOLD, child
-from interlock.resources.validation import MAX_BODY_BYTES, FieldValidation, read_resource
 
 
 def a_body(**spec: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.modes.cli.main import main
-from interlock.resources.validation import FieldValidation, read_resource
+from interlock.resources.door.validation import FieldValidation, read_resource
 
 
 def a_config(cron: str | list[str], format: str | None = None) -> dict[str, Any]:

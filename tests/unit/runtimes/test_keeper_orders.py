@@ -10,8 +10,8 @@ from interlock.resources.process import EnvFile, ProcessLimits
 from interlock.resources.tasks import TaskOrder
 from interlock.resources.work import ProcessWork
 from interlock.runtimes.keeper.orders import process_order
+from interlock.runtimes.keeper.protocol import Launch, frame
 from interlock.runtimes.keeper.records import Intended, decode_record, encode_record
-from interlock.runtimes.keeper.wire import Launch, frame
 
 WORK = ProcessWork(
     command=("sh", "-c", "true"),

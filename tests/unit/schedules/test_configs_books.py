@@ -26,7 +26,7 @@ from interlock.testing.config_builders import (
     moment,
     on_demand,
 )
-from interlock.testing.config_desk import ConfigDesk
+from support.config_desk import ConfigDesk
 
 ALLOW = Concurrency(policy=WhenTaken.ALLOW)
 FORBID = Concurrency(policy=WhenTaken.FORBID)

@@ -30,7 +30,7 @@ from interlock.testing.config_builders import (
     moment,
     on_demand,
 )
-from interlock.testing.config_desk import ConfigDesk
+from support.config_desk import ConfigDesk
 
 ALLOW, FORBID = WhenTaken.ALLOW, WhenTaken.FORBID
 ENQUEUE, REPLACE = WhenTaken.ENQUEUE, WhenTaken.REPLACE

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from interlock.forecast.rehearsal.simulated_loop import run_now
-from interlock.resources.durations import Duration
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import (
     CatchUp,
@@ -20,9 +19,10 @@ from interlock.resources.job_config import (
     SkipReason,
 )
 from interlock.resources.schedule import Books, ScheduleSpec
+from interlock.resources.values.durations import Duration
 from interlock.schedules.configs.reading import digest_of
 from interlock.testing.config_builders import a_calendar, a_job_config, a_schedule, moment
-from interlock.testing.config_desk import ConfigDesk
+from support.config_desk import ConfigDesk
 
 ALLOW = Concurrency(policy=WhenTaken.ALLOW)
 CAP_3 = CatchUp(at_most=3)

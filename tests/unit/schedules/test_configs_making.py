@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.execution.orders import order_of
-from interlock.resources.checks import problems_of
+from interlock.findings import child
+from interlock.resources.door.checking import problems_of
 from interlock.resources.job import JOB_FINALIZER, WhenTaken
 from interlock.resources.job_config import Concurrency, JobConfig
 from interlock.resources.metadata import OwnerReference
@@ -23,7 +24,6 @@ from interlock.resources.schedule import (
     is_of_schedule,
     scheduled_at,
 )
-from interlock.resources.suggestions import child
 from interlock.resources.tasks import process_of
 from interlock.schedules.configs.making import job_on_demand, scheduled_job
 from interlock.testing.builders import T0, a_job

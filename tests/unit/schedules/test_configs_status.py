@@ -25,7 +25,7 @@ from interlock.testing.config_builders import (
     on_demand,
     refused,
 )
-from interlock.testing.config_desk import ConfigDesk
+from support.config_desk import ConfigDesk
 
 CONFIG = a_job_config("report", concurrency=Concurrency(policy=WhenTaken.ALLOW))
 HOUR = timedelta(hours=1)

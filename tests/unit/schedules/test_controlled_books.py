@@ -26,7 +26,7 @@ from interlock.testing.controlled_builders import (
     status_in,
     told_to_stop,
 )
-from interlock.testing.controlled_desk import ControlledDesk
+from support.controlled_desk import ControlledDesk
 
 MON, TUE = "2026-01-05", "2026-01-06"
 START = moment(f"{MON} 09:00")

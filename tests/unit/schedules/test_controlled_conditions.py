@@ -22,7 +22,7 @@ from interlock.testing.controlled_builders import (
     so,
     status_in,
 )
-from interlock.testing.controlled_desk import ControlledDesk
+from support.controlled_desk import ControlledDesk
 
 SUN, MON = "2026-01-04", "2026-01-05"
 OUTSIDE, INSIDE = moment(f"{MON} 08:30"), moment(f"{MON} 12:00")

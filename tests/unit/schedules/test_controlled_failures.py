@@ -28,7 +28,7 @@ from interlock.testing.controlled_builders import (
     told_to_stop,
     written,
 )
-from interlock.testing.controlled_desk import ControlledDesk
+from support.controlled_desk import ControlledDesk
 
 SUN, MON, TUE = "2026-01-04", "2026-01-05", "2026-01-06"
 NOON = moment(f"{MON} 12:00")

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.checks import problems_of
 from interlock.resources.codec import encode
-from interlock.resources.durations import parse_duration
+from interlock.resources.door.checking import problems_of
 from interlock.resources.job import JobSpec, LockRequest, Retries
 from interlock.resources.naming import MAX_CONTROLLED_NAME, MAX_JOB_NAME
 from interlock.resources.pods import TemplateMetadata
@@ -23,6 +22,7 @@ from interlock.resources.schedule import (
     JobTemplate,
     controlled_lock,
 )
+from interlock.resources.values.durations import parse_duration
 from interlock.schedules.controlled.making import (
     job_name,
     make_job,

@@ -8,9 +8,6 @@ from itertools import islice
 import pytest
 
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.day_texts import read_days
-from interlock.resources.timing.flaws import UnreadableError
 from interlock.schedules.controlled.plan import Timetable, timetable_of
 from interlock.testing.controlled_builders import (
     a_controlled,
@@ -19,6 +16,9 @@ from interlock.testing.controlled_builders import (
     an_override,
     moment,
 )
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.day_texts import read_days
+from interlock.timing.flaws import UnreadableError
 
 MON, TUE, WED, THU = ("2026-01-05", "2026-01-06", "2026-01-07", "2026-01-08")
 WEEKDAYS = a_window("09:00-17:00", "MON-FRI")

@@ -15,7 +15,7 @@ from interlock.resources.transitions import has_ended
 from interlock.schedules.controlled.reconciler import ControlledSide
 from interlock.testing.builders import a_job
 from interlock.testing.controlled_builders import a_controlled, a_run, a_window, made, moment
-from interlock.testing.controlled_desk import ControlledDesk
+from support.controlled_desk import ControlledDesk
 
 MON = "2026-01-05"
 NOON = moment(f"{MON} 12:00")

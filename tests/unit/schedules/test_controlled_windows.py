@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.resources.controlled_job import RestartStrategy, SpecChangePolicy
-from interlock.resources.durations import Duration
 from interlock.resources.job import JobSpec
 from interlock.resources.process import ProcessSpec
 from interlock.resources.schedule import (
@@ -18,6 +17,7 @@ from interlock.resources.schedule import (
     HistoryLimits,
     JobTemplate,
 )
+from interlock.resources.values.durations import Duration
 from interlock.schedules.controlled.making import make_job
 from interlock.testing.controlled_builders import (
     a_controlled,
@@ -27,7 +27,7 @@ from interlock.testing.controlled_builders import (
     conditions_of,
     moment,
 )
-from interlock.testing.controlled_desk import ControlledDesk
+from support.controlled_desk import ControlledDesk
 
 MON, TUE, WED = "2026-01-05", "2026-01-06", "2026-01-07"
 NEW_TEMPLATE = JobTemplate(spec=JobSpec(process=ProcessSpec(command=("serve", "--new"))))

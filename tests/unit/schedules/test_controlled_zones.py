@@ -9,7 +9,7 @@ import pytest
 from interlock.resources.controlled_job import ControlledJob, EventSpec, WindowSpec
 from interlock.resources.schedule import HistoryLimits
 from interlock.testing.controlled_builders import a_controlled, a_window, an_event, moment
-from interlock.testing.controlled_desk import ControlledDesk
+from support.controlled_desk import ControlledDesk
 
 
 def starts_and_stops(controlled: ControlledJob, begin: str, end: str) -> list[str]:

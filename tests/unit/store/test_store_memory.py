@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from interlock.errors import AlreadyExistsError
 from interlock.forecast.rehearsal.simulated_loop import run_now
-from interlock.resources.errors import AlreadyExistsError
 from interlock.resources.job import JobStatus
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import ExecutionStatus

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from interlock.resources.errors import BadRequestError, ExpiredError
+from interlock.errors import BadRequestError, ExpiredError
 from interlock.store.contract import Selection
 from interlock.store.paging import HELD_FOR, Paging
 from interlock.testing.builders import T0, a_job

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from interlock.errors import BadRequestError, ConflictError, ForbiddenError
 from interlock.resources.cluster import Lease, LeaseSpec, Namespace
-from interlock.resources.errors import BadRequestError, ConflictError, ForbiddenError
 from interlock.resources.job import JobPhase, JobStatus
 from interlock.resources.metadata import Metadata
 from interlock.store import rules

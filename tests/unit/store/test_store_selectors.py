@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.errors import BadRequestError
+from interlock.errors import BadRequestError
 from interlock.resources.job import JobPhase, JobStatus
 from interlock.store.contract import Selection
 from interlock.store.selectors import MAX_SELECTOR_LENGTH, matcher_for

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.errors import ExpiredError
+from interlock.errors import ExpiredError
 from interlock.resources.job import Job
 from interlock.store.contract import Event, EventType, Selection
 from interlock.store.selectors import matcher_for

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from interlock.testing.clients import Object
-from interlock.testing.storm.checker import DueSeconds, Told, Windows, check_all, missing_output
-from interlock.testing.storm.evidence import Line, parse
+from support.storm.checker import DueSeconds, Told, Windows, check_all, missing_output
+from support.storm.evidence import Line, parse
 
 LIMITS = {"db": 1, "fan": 1, "desk": 2}
 

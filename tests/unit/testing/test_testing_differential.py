@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interlock.resources.naming import MAX_JOB_NAME
-from interlock.testing.differential.differences import ALLOWED, ALLOWED_FACTS, lines_of
-from interlock.testing.differential.scenario import (
+from support.differential.differences import ALLOWED, ALLOWED_FACTS, lines_of
+from support.differential.scenario import (
     GONE,
     OVER,
     Condition,
@@ -24,8 +24,8 @@ from interlock.testing.differential.scenario import (
     running,
     waiting,
 )
-from interlock.testing.differential.scenarios import SCENARIOS
-from interlock.testing.differential.telling import Telling, grants_of
+from support.differential.scenarios import SCENARIOS
+from support.differential.telling import Telling, grants_of
 
 NOON, LATER = "2026-01-01T12:00:00.5Z", "2026-01-01T12:00:01.5Z"
 

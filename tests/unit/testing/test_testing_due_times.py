@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from interlock.testing.kube.due_times import DueTimes
-from interlock.testing.kube.verdict import Seen
+from support.kube.due_times import DueTimes
+from support.kube.verdict import Seen
 
 SECOND = timedelta(seconds=1)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from interlock.resources.naming import MAX_JOB_NAME
-from interlock.testing.differential.scenarios import SCHEDULES
-from interlock.testing.differential.schedule_telling import Names, controlled_told, job_told, skips
+from support.differential.scenarios import SCHEDULES
+from support.differential.schedule_telling import Names, controlled_told, job_told, skips
 
 #: What a Job's name adds to that of a JobConfig, and to that of a ControlledJob.
 ADDED = {"jc": len("-1234567890"), "ctj": len("-1234567890-9999")}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from interlock.testing.kube.verdict import Seen, Verdict
+from support.kube.verdict import Seen, Verdict
 
 LOCK = [{"key": "db"}]
 

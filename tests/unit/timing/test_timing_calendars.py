@@ -7,19 +7,19 @@ from itertools import islice
 
 import pytest
 
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.day_sets import easter
-from interlock.resources.timing.day_texts import read_days
-from interlock.resources.timing.due import (
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.cron import read_cron
+from interlock.timing.day_sets import easter
+from interlock.timing.day_texts import read_days
+from interlock.timing.due import (
     Schedule,
     due_after,
     next_after,
     previous_at_or_before,
     upcoming,
 )
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.zones import find_zone
 
 
 def a_calendar(name: str, **days: str) -> Calendar:

@@ -8,11 +8,11 @@ from zlib import crc32
 import pytest
 from wall_walker import Sample, Walk, changes_between, compare, engine_due
 
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.due import Schedule, next_after, previous_at_or_before
-from interlock.resources.timing.ticks import OnGap, OnRepeat
-from interlock.resources.timing.tzfiles import zone_names
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.cron import read_cron
+from interlock.timing.due import Schedule, next_after, previous_at_or_before
+from interlock.timing.ticks import OnGap, OnRepeat
+from interlock.timing.tzfiles import zone_names
+from interlock.timing.zones import find_zone
 
 #: One zone in this many is walked through every day; `wall_walker.py` walks through all of them.
 ONE_IN = 24

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from interlock.resources.timing.cron import CronFormat, read_cron
-from interlock.resources.timing.due import Schedule, next_after
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.hashing import place_of, xxhash64
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.cron import CronFormat, read_cron
+from interlock.timing.due import Schedule, next_after
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.hashing import place_of, xxhash64
+from interlock.timing.zones import find_zone
 
 NAME = "default/report"
 NOW = datetime(2026, 1, 14, 12, 34, 56, tzinfo=UTC)  # A Wednesday.

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from wall_walker import library_zone
 
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.due import Schedule, upcoming
-from interlock.resources.timing.plans import Plan
-from interlock.resources.timing.ticks import OnGap, OnRepeat
-from interlock.resources.timing.windows import read_window
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.cron import read_cron
+from interlock.timing.due import Schedule, upcoming
+from interlock.timing.plans import Plan
+from interlock.timing.ticks import OnGap, OnRepeat
+from interlock.timing.windows import read_window
+from interlock.timing.zones import find_zone
 
 PAGE = Path(__file__).parents[3] / "docs" / "clock-changes.md"
 NEW_YORK = "America/New_York"

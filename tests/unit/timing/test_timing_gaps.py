@@ -7,14 +7,14 @@ from itertools import takewhile
 
 import pytest
 
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.day_texts import read_days
-from interlock.resources.timing.due import Due, Schedule, due_after, upcoming
-from interlock.resources.timing.events import at_time_of_day, event_of
-from interlock.resources.timing.plans import Action, Plan
-from interlock.resources.timing.ticks import OnGap, last_of
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.cron import read_cron
+from interlock.timing.day_texts import read_days
+from interlock.timing.due import Due, Schedule, due_after, upcoming
+from interlock.timing.events import at_time_of_day, event_of
+from interlock.timing.plans import Action, Plan
+from interlock.timing.ticks import OnGap, last_of
+from interlock.timing.zones import find_zone
 
 NEW_YORK = find_zone("America/New_York")
 #: Clocks go from 02:00 EST to 03:00 EDT at 07:00 UTC.

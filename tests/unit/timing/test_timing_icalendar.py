@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.resources.timing.icalendar import Reading, read_icalendar
+from interlock.timing.icalendar import Reading, read_icalendar
 
 FILE = """BEGIN:VCALENDAR\r
 VERSION:2.0\r

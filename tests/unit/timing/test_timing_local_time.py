@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from interlock.resources.timing.local_time import short_name, start_of_day, told_at, told_in
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.local_time import short_name, start_of_day, told_at, told_in
+from interlock.timing.zones import find_zone
 
 #: A Friday in winter.
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=UTC)

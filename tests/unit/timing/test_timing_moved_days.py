@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from interlock.resources.timing.icalendar import Reading, read_icalendar
+from interlock.timing.icalendar import Reading, read_icalendar
 
 MAY_DAY = (
     "UID:may@example",

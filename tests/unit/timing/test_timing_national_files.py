@@ -7,9 +7,9 @@ from datetime import date
 import pytest
 from national_files import COUNTRIES, YEARS, published
 
-from interlock.modes.cli.importing.drafts import Draft, Wishes
-from interlock.modes.cli.importing.icalendar import import_icalendar
-from interlock.resources.timing.icalendar import Reading, read_icalendar
+from interlock.importing.drafts import Draft, Wishes
+from interlock.importing.icalendar import import_icalendar
+from interlock.timing.icalendar import Reading, read_icalendar
 
 
 def expected(country: str) -> dict[date, set[str]]:

@@ -7,15 +7,15 @@ from itertools import islice
 
 import pytest
 
-from interlock.resources.timing.calendars import Calendar, NamedDays
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.day_texts import read_days
-from interlock.resources.timing.events import at_time_of_day, event_of
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.plans import Action, Plan, State
-from interlock.resources.timing.ticks import OnGap, OnRepeat
-from interlock.resources.timing.windows import read_window
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.calendars import Calendar, NamedDays
+from interlock.timing.cron import read_cron
+from interlock.timing.day_texts import read_days
+from interlock.timing.events import at_time_of_day, event_of
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.plans import Action, Plan, State
+from interlock.timing.ticks import OnGap, OnRepeat
+from interlock.timing.windows import read_window
+from interlock.timing.zones import find_zone
 
 
 def at(text: str) -> datetime:

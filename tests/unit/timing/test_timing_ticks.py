@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.ticks import OnGap, Rule, next_tick, previous_tick
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.cron import read_cron
+from interlock.timing.ticks import OnGap, Rule, next_tick, previous_tick
+from interlock.timing.zones import find_zone
 
 #: A moment of 2026.
 NOW = 1_774_000_000

@@ -8,9 +8,9 @@ from zlib import crc32
 import pytest
 from wall_walker import offset_at
 
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.tzfiles import zone_names
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.tzfiles import zone_names
+from interlock.timing.zones import find_zone
 
 
 def seconds(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> int:

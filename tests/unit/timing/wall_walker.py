@@ -19,11 +19,11 @@ from importlib.resources import files
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.due import Schedule, next_after, previous_at_or_before
-from interlock.resources.timing.ticks import OnGap, OnRepeat
-from interlock.resources.timing.tzfiles import zone_names
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.cron import read_cron
+from interlock.timing.due import Schedule, next_after, previous_at_or_before
+from interlock.timing.ticks import OnGap, OnRepeat
+from interlock.timing.tzfiles import zone_names
+from interlock.timing.zones import find_zone
 
 Wall = datetime
 Walls = Callable[[Wall], bool]

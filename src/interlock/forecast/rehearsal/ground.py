@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from interlock.errors import Problem
 from interlock.forecast.rehearsal import targets
 from interlock.forecast.rehearsal.scenario import ScenarioSpec, Settings
 from interlock.forecast.rehearsal.times import read_moment
-from interlock.resources.errors import Problem
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.zones import Zone, find_zone
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.zones import Zone, find_zone
 
 #: Reads the manifests of a file that a scenario names.
 ReadFile = Callable[[str], list[dict[str, Any]]]

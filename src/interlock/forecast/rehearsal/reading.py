@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from interlock.errors import BadRequestError, InvalidError, Problem
+from interlock.findings import child, nearest, shortened
 from interlock.forecast.rehearsal import targets
 from interlock.forecast.rehearsal.expecting import Expectations
 from interlock.forecast.rehearsal.ground import Ground, ReadFile
@@ -26,13 +28,11 @@ from interlock.forecast.rehearsal.script import (
     Verb,
 )
 from interlock.resources.codec import from_builtins
-from interlock.resources.durations import parse_duration
-from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.describe.shapes import fields_of
+from interlock.resources.door.reading import Reader
+from interlock.resources.door.validation import read_resource
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.reading import Reader
-from interlock.resources.shapes import fields_of
-from interlock.resources.suggestions import child, nearest, shortened
-from interlock.resources.validation import read_resource
+from interlock.resources.values.durations import parse_duration
 
 #: The orders that an event can be, in the words of the file.
 ORDERS = (

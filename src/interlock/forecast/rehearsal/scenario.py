@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import field
 
-from interlock.resources.durations import Duration, parse_duration
 from interlock.resources.metadata import Noun
+from interlock.resources.values.durations import Duration, parse_duration
 
 #: What `lasts` says of work that does not end by itself.
 FOREVER = "forever"

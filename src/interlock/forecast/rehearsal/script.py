@@ -17,7 +17,7 @@ from interlock.forecast.rehearsal.scenario import (
     WorkRule,
 )
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.timing.zones import Zone
+from interlock.timing.zones import Zone
 
 
 class Apply(Struct, frozen=True):

@@ -7,10 +7,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from interlock.findings import did_you_mean
 from interlock.forecast.rehearsal.script import Wanted
 from interlock.resources.kinds import KINDS, Kind
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.suggestions import did_you_mean
 
 _BY_WORD: dict[str, Kind] = {
     word: kind

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from interlock.resources.durations import parse_duration
-from interlock.resources.timing.due import moment_of, seconds_of
-from interlock.resources.timing.months import FIRST_YEAR, LAST_YEAR
-from interlock.resources.timing.zones import Zone
+from interlock.resources.values.durations import parse_duration
+from interlock.timing.due import moment_of, seconds_of
+from interlock.timing.months import FIRST_YEAR, LAST_YEAR
+from interlock.timing.zones import Zone
 
 _WALL = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[Tt ]+(\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?")
 _ZONED = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}.*([Zz]|[+-]\d{2}:?\d{2})")

@@ -14,12 +14,12 @@ from interlock.forecast.rehearsal.simulated_loop import SimHandle
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.timing.due import IN_GAP
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.plans import Action, Turn
-from interlock.resources.timing.ticks import OnGap
 from interlock.schedules.calendars import read_calendar
 from interlock.schedules.controlled.plan import Timetable, calendars_named, timetable_of
+from interlock.timing.due import IN_GAP
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.plans import Action, Turn
+from interlock.timing.ticks import OnGap
 
 #: Finds a stored object.
 Get = Callable[[Key], Resource | None]

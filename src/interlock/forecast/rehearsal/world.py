@@ -11,10 +11,10 @@ from msgspec import NODEFAULT
 from msgspec.structs import fields
 
 from interlock.api.writes import prepared
-from interlock.control.gate import Gate
 from interlock.control.lease import Election, LeaseTimes
 from interlock.control.reconciler import Change as CacheChange
 from interlock.control.runtime import Runtime
+from interlock.control.write_fence import WriteFence
 from interlock.execution.reconciler import Patience
 from interlock.forecast.rehearsal.calm_loop import CalmLoop
 from interlock.forecast.rehearsal.lines import Line, line_about, lines_of
@@ -26,7 +26,7 @@ from interlock.forecast.rehearsal.stage import Stage, StageRuntime
 from interlock.forecast.rehearsal.windows import SkippedWindows
 from interlock.forecast.rehearsal.work import WorkModel
 from interlock.plane import ControlPlane, PlaneSettings
-from interlock.reporting.roster import Roster
+from interlock.reporting.job_index import JobIndex
 from interlock.resources.cluster import Namespace
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
@@ -60,13 +60,13 @@ class Plane:
         self.process: SimProcess = world.loop.start_process(f"plane-{life}")
         self.clock = SimClock(world.loop, self.process, world.start)
         self._runtimes: list[StageRuntime] = []
-        self.roster = Roster()
+        self.roster = JobIndex()
         luck = Random(f"plane-{life}")
         election = Election(
             world.store,
             self.clock,
             luck,
-            Gate(self.clock),
+            WriteFence(self.clock),
             f"plane-{life}",
             sole=True,
             times=LEASE,

@@ -16,9 +16,9 @@ from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import CONFIG_LABEL, CONTROLLED_LABEL
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.local_time import start_of_day
-from interlock.resources.timing.zones import Zone, find_zone
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.local_time import start_of_day
+from interlock.timing.zones import Zone, find_zone
 
 #: The days to show, in a zone.
 Days = Callable[[Zone], tuple[date, date]]

@@ -11,8 +11,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from interlock.resources.timing.local_time import start_of_day
-from interlock.resources.timing.zones import Zone
+from interlock.timing.local_time import start_of_day
+from interlock.timing.zones import Zone
 
 _HOUR = timedelta(hours=1)
 

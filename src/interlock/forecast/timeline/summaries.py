@@ -13,11 +13,11 @@ from interlock.resources.controlled_job import (
     WindowOutcome,
     WindowRecord,
 )
-from interlock.resources.durations import told_length
 from interlock.resources.job import Job
 from interlock.resources.schedule import STOPPED_BY_ANNOTATION
-from interlock.resources.timing.local_time import told_time
-from interlock.resources.timing.zones import Zone
+from interlock.resources.values.durations import told_length
+from interlock.timing.local_time import told_time
+from interlock.timing.zones import Zone
 
 _WORDS = {
     Sort.SUCCEEDED: "ok",

@@ -26,10 +26,10 @@ from interlock.resources.schedule import (
     WINDOW_CLOSED,
 )
 from interlock.resources.tasks import JobResult
-from interlock.resources.timing.local_time import told_time
-from interlock.resources.timing.plans import Action
-from interlock.resources.timing.zones import Zone, find_zone
 from interlock.resources.transitions import ended_at
+from interlock.timing.local_time import told_time
+from interlock.timing.plans import Action
+from interlock.timing.zones import Zone, find_zone
 
 #: So many due times of a day are shown one by one; of more, about one in a quarter of an hour.
 MOST_DUE = 300

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from interlock.control.clock import Clock
+from interlock.errors import UnavailableError
+from interlock.kube.pods.background import Background
 from interlock.kube.pods.batch_reporting import verdict_of
-from interlock.kube.pods.errands import Errands
-from interlock.kube.pods.mirror import Mirror, Place
+from interlock.kube.pods.informer import Informer, Place
+from interlock.kube.pods.models import BatchJob, Pod
 from interlock.kube.pods.reporting import NodeState, is_doubtful
-from interlock.kube.pods.silence import PodTimes, Silence
 from interlock.kube.pods.stopping import Stopping
-from interlock.kube.pods.wire import BatchJob, Pod
-from interlock.resources.errors import UnavailableError
+from interlock.kube.pods.unreachable_nodes import PodTimes, UnreachableNodes
 from interlock.resources.tasks import TaskReport
 
 
@@ -21,12 +21,12 @@ class BatchJobs:
 
     def __init__(
         self,
-        jobs: Mirror[BatchJob],
+        jobs: Informer[BatchJob],
         clock: Clock,
         times: PodTimes,
-        errands: Errands,
+        errands: Background,
         stopping: Stopping,
-        silence: Silence,
+        silence: UnreachableNodes,
         tell: Callable[[TaskReport], None],
         look_again: Callable[[BatchJob], None],
     ) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
+from interlock.kube.pods.models import BatchJob, Condition, moment_of
 from interlock.kube.pods.reporting import told_by
-from interlock.kube.pods.wire import BatchJob, Condition, moment_of
 from interlock.resources.tasks import ReportState, TaskReport
 
 

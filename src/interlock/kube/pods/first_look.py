@@ -1,4 +1,4 @@
-"""What there was when a leadership began: looked at a part at a time, and nothing of it missed."""
+"""The initial scan: what there was when a leadership began, a part at a time, none missed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Generic
 
 from interlock.control.turns import in_parts
-from interlock.kube.pods.mirror import Mirror
-from interlock.kube.pods.wire import T
+from interlock.kube.pods.informer import Informer
+from interlock.kube.pods.models import T
 
 
 class FirstLook(Generic[T]):
     """Looks once at each object that a mirror held at the beginning, as it was then."""
 
-    def __init__(self, mirror: Mirror[T], look: Callable[[T], None]) -> None:
+    def __init__(self, mirror: Informer[T], look: Callable[[T], None]) -> None:
         self._mirror = mirror
         self._look = look
         self._left = dict.fromkeys(thing.place for thing in mirror)

@@ -1,4 +1,4 @@
-"""Making the object of an attempt, and letting it run.
+"""Launching: the object of an attempt is created, and then let run.
 
 The two are separate writes. What was created waits; only an answer that names its uid, and a leader
 that still leads, lets it run.
@@ -12,11 +12,7 @@ from typing import Generic
 
 from interlock.control.clock import Clock
 from interlock.control.runtime import OrderDeniedError
-from interlock.kube.errors import NoRightError, OverQuotaError
-from interlock.kube.pods.manifest import Manifest, release
-from interlock.kube.pods.mirror import Mirror
-from interlock.kube.pods.wire import KubeObject, T
-from interlock.resources.errors import (
+from interlock.errors import (
     AlreadyExistsError,
     BadRequestError,
     ConflictError,
@@ -24,6 +20,10 @@ from interlock.resources.errors import (
     InvalidError,
     NotFoundError,
 )
+from interlock.kube.client.errors import NoRightError, OverQuotaError
+from interlock.kube.pods.informer import Informer
+from interlock.kube.pods.manifest import Manifest, release
+from interlock.kube.pods.models import KubeObject, T
 from interlock.resources.metadata import Order
 from interlock.resources.tasks import TaskOrder
 
@@ -45,7 +45,7 @@ class Launching(Generic[T]):
 
     def __init__(
         self,
-        mirror: Mirror[T],
+        mirror: Informer[T],
         clock: Clock,
         check: Callable[[], None],
         refuse: Callable[[TaskOrder, str], None],

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-from interlock.kube.client import Call, Client, Stream, path_of
-from interlock.kube.pods.mirror import Mirror
-from interlock.kube.pods.reporting import has_run
-from interlock.kube.pods.wire import Pod
-from interlock.resources.errors import (
+from interlock.errors import (
     BadRequestError,
     ForbiddenError,
     InterlockError,
     NotFoundError,
     UnavailableError,
 )
+from interlock.kube.client.api_client import Call, Client, Stream, path_of
+from interlock.kube.pods.informer import Informer
+from interlock.kube.pods.models import Pod
+from interlock.kube.pods.reporting import has_run
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import TaskId, attempt_in_words
 
@@ -35,7 +35,7 @@ class PodLogs:
     one which `kubectl logs` would show: the one named by an annotation, else the first.
     """
 
-    def __init__(self, pods: Mirror[Pod], client: Client) -> None:
+    def __init__(self, pods: Informer[Pod], client: Client) -> None:
         self._pods = pods
         self._client = client
 

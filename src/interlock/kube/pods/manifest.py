@@ -1,4 +1,4 @@
-"""What is sent to an API server for an attempt: the object, and the patch that lets it run."""
+"""Manifests of attempts: the object that is created, and the patch that lets it run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import ceil
 from typing import Any
 
 from interlock.kube.pods import naming
-from interlock.kube.pods.wire import BatchJob, KubeObject, Pod
+from interlock.kube.pods.models import BatchJob, KubeObject, Pod
 from interlock.resources.metadata import API_VERSION
 from interlock.resources.pods import TemplateMetadata
 from interlock.resources.tasks import TaskOrder

@@ -1,4 +1,4 @@
-"""What the objects of an attempt carry so that anybody can tell whose they are."""
+"""Names, labels and annotations of an attempt's objects: by these anybody can tell whose."""
 
 from __future__ import annotations
 

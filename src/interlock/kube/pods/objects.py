@@ -1,4 +1,4 @@
-"""One sort of objects of an API server: the few calls that the runtime makes."""
+"""The object API of one sort of objects: the few calls that the runtime makes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any, Generic, NamedTuple, Protocol, cast
 import msgspec
 
 from interlock.control.clock import Clock
-from interlock.kube.bodies import is_resource
-from interlock.kube.client import MERGE_PATCH, Call, Client, path_of
-from interlock.kube.pods.wire import BatchJob, KubeObject, Node, Pod, T
-from interlock.kube.watching import Watch
-from interlock.kube.wire import Happening, ListMetadata
-from interlock.resources.errors import (
+from interlock.errors import (
     ConflictError,
     ExpiredError,
     InvalidError,
     UnavailableError,
 )
+from interlock.kube.client.api_client import MERGE_PATCH, Call, Client, path_of
+from interlock.kube.pods.models import BatchJob, KubeObject, Node, Pod, T
+from interlock.kube.store.bodies import is_resource
+from interlock.kube.store.codec import Happening, ListMetadata
+from interlock.kube.store.watching import Watch
 from interlock.resources.metadata import Key, Resource
 
 #: How many objects are asked for at a time.

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Protocol
 
+from interlock.errors import InterlockError, NotFoundError
+from interlock.kube.pods.fan_out import for_each
+from interlock.kube.pods.models import JobRecord, KubeObject
 from interlock.kube.pods.objects import Sort
-from interlock.kube.pods.together import for_each
-from interlock.kube.pods.wire import JobRecord, KubeObject
-from interlock.resources.errors import InterlockError, NotFoundError
 from interlock.resources.metadata import GROUP, VERSION
 from interlock.resources.tasks import TaskId
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 
-from interlock.kube.pods.naming import GATE
-from interlock.kube.pods.wire import (
+from interlock.kube.pods.models import (
     Condition,
     ContainerStatus,
     KubeObject,
@@ -15,6 +14,7 @@ from interlock.kube.pods.wire import (
     Terminated,
     seconds_of,
 )
+from interlock.kube.pods.naming import GATE
 from interlock.resources.tasks import PendingReason, ReportState, TaskId, TaskReport
 
 #: How much of what others wrote is passed on.

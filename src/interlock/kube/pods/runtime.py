@@ -8,24 +8,24 @@ from typing import Any
 
 from interlock.control.clock import Clock
 from interlock.control.runtime import Listener, OrderDeniedError, TaskStop
-from interlock.kube.errors import CannotNowError
-from interlock.kube.pods import batch_reporting, manifest, reporting
-from interlock.kube.pods.batch import BatchJobs
-from interlock.kube.pods.errands import Errands
-from interlock.kube.pods.launching import Launching
-from interlock.kube.pods.mirror import Mirror, Seen
-from interlock.kube.pods.objects import Objects
-from interlock.kube.pods.records import Records, Wanted
-from interlock.kube.pods.silence import PodTimes, Silence
-from interlock.kube.pods.sorts import WorkSort
-from interlock.kube.pods.stopping import Stopping
-from interlock.kube.pods.together import for_each, raise_worst
-from interlock.kube.pods.wire import BatchJob, KubeObject, Node, Pod, T
-from interlock.resources.errors import (
+from interlock.errors import (
     FencedError,
     InterlockError,
     UnavailableError,
 )
+from interlock.kube.client.errors import CannotNowError
+from interlock.kube.pods import batch_reporting, manifest, reporting
+from interlock.kube.pods.background import Background
+from interlock.kube.pods.batch import BatchJobs
+from interlock.kube.pods.fan_out import for_each, raise_worst
+from interlock.kube.pods.informer import Informer, Seen
+from interlock.kube.pods.launching import Launching
+from interlock.kube.pods.models import BatchJob, KubeObject, Node, Pod, T
+from interlock.kube.pods.objects import Objects
+from interlock.kube.pods.records import Records, Wanted
+from interlock.kube.pods.sorts import WorkSort
+from interlock.kube.pods.stopping import Stopping
+from interlock.kube.pods.unreachable_nodes import PodTimes, UnreachableNodes
 from interlock.resources.metadata import Order
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
 from interlock.resources.work import BatchWork, PodWork, Work
@@ -44,8 +44,8 @@ class PodRuntime:
 
     def __init__(
         self,
-        pods: Mirror[Pod],
-        jobs: Mirror[BatchJob],
+        pods: Informer[Pod],
+        jobs: Informer[BatchJob],
         nodes: Objects[Node],
         clock: Clock,
         check: Callable[[], None],
@@ -60,9 +60,9 @@ class PodRuntime:
         self._times = times or PodTimes()
         #: Asked before anything is let run; without, that rests on `check` alone.
         self._records = records
-        self._errands = Errands(clock)
+        self._errands = Background(clock)
         self._stopping = Stopping(pods, jobs, clock, self._times, check)
-        self._silence = Silence(
+        self._silence = UnreachableNodes(
             pods, nodes, clock, self._times, self._errands, check, self._look_again
         )
         self._batch = BatchJobs(

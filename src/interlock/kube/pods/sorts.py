@@ -7,12 +7,12 @@ from contextlib import suppress
 from typing import Generic
 
 from interlock.control.runtime import TaskStop
+from interlock.errors import NotFoundError
 from interlock.kube.pods.first_look import FirstLook
+from interlock.kube.pods.informer import Informer, Seen
 from interlock.kube.pods.launching import Launching
-from interlock.kube.pods.mirror import Mirror, Seen
+from interlock.kube.pods.models import T
 from interlock.kube.pods.stopping import let_go
-from interlock.kube.pods.wire import T
-from interlock.resources.errors import NotFoundError
 from interlock.resources.tasks import TaskId, task_name
 
 
@@ -21,7 +21,7 @@ class WorkSort(Generic[T]):
 
     def __init__(
         self,
-        mirror: Mirror[T],
+        mirror: Informer[T],
         launching: Launching[T],
         *,
         stop: Callable[[T, int | None], Awaitable[None]],

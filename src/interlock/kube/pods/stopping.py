@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from interlock.control.clock import Clock
+from interlock.errors import ConflictError, NotFoundError, UnavailableError
 from interlock.kube.pods import manifest, naming
 from interlock.kube.pods.batch_reporting import took_note
-from interlock.kube.pods.mirror import Mirror
-from interlock.kube.pods.silence import PodTimes
-from interlock.kube.pods.together import for_each, raise_worst
-from interlock.kube.pods.wire import BatchJob, Pod, T
-from interlock.resources.errors import ConflictError, NotFoundError, UnavailableError
+from interlock.kube.pods.fan_out import for_each, raise_worst
+from interlock.kube.pods.informer import Informer
+from interlock.kube.pods.models import BatchJob, Pod, T
+from interlock.kube.pods.unreachable_nodes import PodTimes
 
 #: How often a finalizer is taken away against others who change the same object.
 _TRIES = 5
@@ -22,8 +22,8 @@ class Stopping:
 
     def __init__(
         self,
-        pods: Mirror[Pod],
-        jobs: Mirror[BatchJob],
+        pods: Informer[Pod],
+        jobs: Informer[BatchJob],
         clock: Clock,
         times: PodTimes,
         check: Callable[[], None],
@@ -75,7 +75,7 @@ class Stopping:
         return list(listed.items)
 
 
-async def let_go(mirror: Mirror[T], held: T, check: Callable[[], None]) -> None:
+async def let_go(mirror: Informer[T], held: T, check: Callable[[], None]) -> None:
     """Take our finalizer from an object; one that is gone needs nothing.
 
     Raises:

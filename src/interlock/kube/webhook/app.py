@@ -1,4 +1,4 @@
-"""What an API server talks to: two addresses, one for each question.
+"""The webhook's HTTP application: two addresses, one for each question.
 
 Who asks is not checked. The answer follows from the question alone and tells nothing that the
 asker did not send, so there is nothing to protect.
@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Set
 from datetime import datetime
 from typing import Any
 
+from interlock.errors import BadRequestError
 from interlock.kube.webhook.judging import complete, judge
 from interlock.kube.webhook.review import (
     MAX_REVIEW_BYTES,
@@ -19,7 +20,6 @@ from interlock.kube.webhook.review import (
     answer_review,
     read_review,
 )
-from interlock.resources.errors import BadRequestError
 
 Scope = Any
 Receive = Callable[[], Awaitable[Any]]

@@ -17,10 +17,10 @@ from typing import Any
 from msgspec import Struct
 
 from interlock.control.clock import Clock
-from interlock.kube.client import Call, Client, path_of
+from interlock.errors import AlreadyExistsError, ConflictError, NotFoundError
+from interlock.kube.client.api_client import Call, Client, path_of
 from interlock.kube.webhook.renewal import Step, decide
 from interlock.kube.webhook.signing import Kept, Pair, describe, split_bundle, take
-from interlock.resources.errors import AlreadyExistsError, ConflictError, NotFoundError
 from interlock.resources.metadata import Key
 
 #: How often a look is repeated because others write the same Secret.

@@ -1,4 +1,4 @@
-"""The objects that tell an API server to ask us about Jobs, and about what makes them.
+"""Webhook configurations: the objects that tell an API server to ask us.
 
 If nobody answers, a change passes (`failurePolicy: Ignore`). With `Fail`, no Job could be created
 or stopped while both replicas are down, though nothing is lost without the answer: a Job that got
@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.kube.installation import WEBHOOK_PORT, Installation, Manifest, labelled
-from interlock.kube.rbac import binding, role, rule
+from interlock.kube.install.installation import WEBHOOK_PORT, Installation, Manifest, labelled
+from interlock.kube.install.rbac import binding, role, rule
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
 from interlock.kube.webhook.judging import judged, signed
 from interlock.resources.kinds import JOBS, Kind

@@ -1,4 +1,4 @@
-"""Whether an object may become what somebody asks for: the rules of our own door, for a cluster.
+"""Admission review: the rules of our own door, for objects of a cluster.
 
 Locks are not judged here. Only the controller's account may write them, by its role, and what
 their definition cannot say the admission room checks at every look.
@@ -12,18 +12,18 @@ from typing import Any
 
 import msgspec
 
+from interlock.errors import BadRequestError, InvalidError, Problem
 from interlock.kube.webhook.review import Change, Document, Verdict
-from interlock.resources.checks import check_due, check_new, check_update, doubts_about
 from interlock.resources.codec import from_builtins
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.errors import BadRequestError, InvalidError, Problem
+from interlock.resources.door.checking import check_due, check_new, check_update, doubts_about
+from interlock.resources.door.validation import FieldValidation, Judge, read_resource
 from interlock.resources.job import JOB_FINALIZER, Job
 from interlock.resources.kinds import JOBS, KINDS, Kind
 from interlock.resources.marks import MARKS, PREFIX, Writer, completed, with_kept_marks
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.modes import Mode, problems_in_mode
 from interlock.resources.transitions import has_ended
-from interlock.resources.validation import FieldValidation, Judge, read_resource
 
 #: What a person is told whose change left our finalizer out.
 KEPT = f"the finalizer {JOB_FINALIZER} stays: it is removed when all tasks are proven gone"

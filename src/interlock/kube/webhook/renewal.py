@@ -1,4 +1,4 @@
-"""When certificates are made anew, and in which order, so that nobody is ever distrusted.
+"""Certificate rotation: when and in which order, so that nobody is ever distrusted.
 
 The authority is trusted by API servers, and signs the certificate that we serve with. Whoever is
 to trust a new authority must have heard of it before the first certificate that it signed is

@@ -1,4 +1,4 @@
-"""How an API server asks about a change, and how it is answered: `AdmissionReview`."""
+"""`AdmissionReview`: how an API server asks about a change, and how it is answered."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from interlock.kube.errors import Cause, Details, Status
-from interlock.resources.errors import BadRequestError, Problem
+from interlock.errors import BadRequestError, Problem
+from interlock.kube.client.errors import Cause, Details, Status
 from interlock.resources.kinds import KINDS
 
 API_VERSION = "admission.k8s.io/v1"

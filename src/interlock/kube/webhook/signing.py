@@ -1,4 +1,4 @@
-"""Keys and certificates: made, read, and put together.
+"""Keys and certificates: made, read and bundled. `cryptography` is imported on first use.
 
 The library is dear to import, so it is when the first of these is called.
 """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from interlock.client.errors import CONFLICT, AnswerError, CommandError
+from interlock.client.kinds import Kind, kind_of
 from interlock.commands.applying import written
 from interlock.commands.merging import last_applied, three_way_patch, with_last_applied
-from interlock.modes.cli.documents import Given, read_all, refusals_of, refuse
-from interlock.modes.cli.errors import CONFLICT, AnswerError, CommandError
-from interlock.modes.cli.kinds import Kind, kind_of
+from interlock.errors import Problem
+from interlock.modes.cli.input.documents import Given, read_all, refusals_of, refuse
 from interlock.modes.cli.session import Session
-from interlock.resources.errors import Problem
 from interlock.resources.kinds import KINDS
 
 TYPE_CHECKING = False

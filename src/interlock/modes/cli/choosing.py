@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from interlock.modes.cli.errors import BAD_INPUT, NOT_FOUND, CommandError
+from interlock.client.errors import BAD_INPUT, NOT_FOUND, CommandError
+from interlock.client.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
+from interlock.client.outcomes import has_ended, phase_of
 from interlock.modes.cli.flags import add_selectors
-from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
-from interlock.modes.cli.outcomes import has_ended, phase_of
 from interlock.modes.cli.session import Session
 
 #: Which of the Jobs that fit are meant, in the word that is told when there is none.

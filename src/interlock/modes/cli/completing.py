@@ -1,10 +1,10 @@
-"""What could be typed next: verbs, flags, kinds, and names that the server knows."""
+"""Shell completion: verbs, flags, kinds, and names that the server knows."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
-from interlock.modes.cli.table import VERBS
+from interlock.modes.cli.registry import VERBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _words(verb: str, typed: list[str], before: list[str]) -> list[str]:
         kind = "jobconfigs" if verb in _CONFIG_VERBS else "controlledjobs"
         return [] if given else _names(kind, before)
     if verb in _KIND_VERBS:
-        from interlock.modes.cli.kinds import KINDS
+        from interlock.client.kinds import KINDS
 
         return _names(given[0], before) if given else [kind.plural for kind in KINDS]
     if verb == "completion":
@@ -94,10 +94,10 @@ def _names(kind: str, before: list[str]) -> list[str]:
     """The names of a kind in the namespace that was typed."""
     import argparse
 
-    from interlock.modes.cli.api import TABLE
-    from interlock.modes.cli.errors import CommandError
+    from interlock.client.api import TABLE
+    from interlock.client.errors import CommandError
+    from interlock.client.kinds import kind_named
     from interlock.modes.cli.flags import _add_connection, add_namespace
-    from interlock.modes.cli.kinds import kind_named
     from interlock.modes.cli.session import Session
 
     parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)

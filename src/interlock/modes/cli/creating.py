@@ -6,10 +6,10 @@ import sys
 from time import monotonic
 from typing import Any
 
-from interlock.modes.cli.errors import NEVER_RAN, OK, AnswerError, CommandError
-from interlock.modes.cli.kinds import JOBS
+from interlock.client.errors import NEVER_RAN, OK, AnswerError, CommandError
+from interlock.client.kinds import JOBS
+from interlock.client.outcomes import has_ended, phase_of, waits_of
 from interlock.modes.cli.main import tell
-from interlock.modes.cli.outcomes import has_ended, phase_of, waits_of
 from interlock.modes.cli.session import Session
 
 Job = dict[str, Any]
@@ -80,7 +80,7 @@ def _after_first_look(session: Session, job: Job) -> Job:
     """The Job once the server has looked at it, if that look may refuse it."""
     if not _may_be_refused(job) or _was_looked_at(job):
         return job
-    from interlock.modes.cli.watching import Change, Feed
+    from interlock.client.watching import Change, Feed
 
     name, uid = job["metadata"]["name"], job["metadata"]["uid"]
     deadline = monotonic() + _FIRST_LOOK_S

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 
-from interlock.modes.cli.errors import BAD_INPUT, CommandError, did_you_mean
-from interlock.modes.cli.table import Verb
+from interlock.client.errors import BAD_INPUT, CommandError, did_you_mean
+from interlock.modes.cli.registry import Verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def parse(verb: Verb, module: ModuleType, argv: list[str]) -> argparse.Namespace
     except CommandError as error:
         if not verb.takes_command:
             raise
-        from interlock.modes.cli.dashes import without_dashes
+        from interlock.modes.cli.input.dashes import without_dashes
 
         raise without_dashes(verb.name, whole, parser.flags, error) from None
     _refuse_empty(parser, args)
     args.verb = verb.name
     if verb.takes_command:
-        from interlock.modes.cli.dashes import Typed, first_word
+        from interlock.modes.cli.input.dashes import Typed, first_word
 
         args.command = command
         args.typed = Typed(verb.name, argv, first_word(argv, parser.flags))
@@ -173,7 +173,7 @@ def _format_among(formats: tuple[str, ...]) -> Callable[[str], str]:
             near = did_you_mean(text, formats)
             raise argparse.ArgumentTypeError(f"{text!r} is none of {told}. {near}".rstrip())
         if text.startswith("jsonpath"):
-            from interlock.modes.cli.jsonpath import check
+            from interlock.modes.cli.output.jsonpath import check
 
             check(text.partition("=")[2])
         return text

@@ -1,4 +1,4 @@
-"""Staying with Jobs until they ended: lines of progress, and what they print."""
+"""Following Jobs until they ended: lines of progress, and what they print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from time import monotonic
 from typing import Any
 
-from interlock.modes.cli.errors import (
+from interlock.client.errors import (
     INTERRUPTED,
     NOT_FOUND,
     OK,
@@ -16,10 +16,8 @@ from interlock.modes.cli.errors import (
     AnswerError,
     CommandError,
 )
-from interlock.modes.cli.finding import other_verb
-from interlock.modes.cli.kinds import JOBS
-from interlock.modes.cli.main import tell
-from interlock.modes.cli.outcomes import (
+from interlock.client.kinds import JOBS
+from interlock.client.outcomes import (
     attempts_of,
     execution_of,
     exit_code,
@@ -31,11 +29,13 @@ from interlock.modes.cli.outcomes import (
     waits_of,
     waits_told,
 )
-from interlock.modes.cli.output import Terminal
-from interlock.modes.cli.printing import LogStream
-from interlock.modes.cli.reports import Excerpt
+from interlock.client.reports import Excerpt
+from interlock.client.watching import Feed
+from interlock.modes.cli.main import tell
+from interlock.modes.cli.not_found import other_verb
+from interlock.modes.cli.output.formats import Terminal
+from interlock.modes.cli.output.task_output import LogStream
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.watching import Feed
 
 #: How many tasks are shown at once while they print.
 MOST_STREAMS = 64

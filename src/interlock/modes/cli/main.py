@@ -6,7 +6,7 @@ import os
 import sys
 from io import TextIOWrapper
 
-from interlock.modes.cli.errors import (
+from interlock.client.errors import (
     BAD_INPUT,
     DEFECT,
     FAILED,
@@ -14,7 +14,7 @@ from interlock.modes.cli.errors import (
     CommandError,
     did_you_mean,
 )
-from interlock.modes.cli.table import VERBS, Verb, overview
+from interlock.modes.cli.registry import VERBS, Verb, overview
 
 #: Flags that may stand before the verb and have a value.
 _WITH_VALUE = frozenset(

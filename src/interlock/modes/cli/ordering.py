@@ -11,24 +11,24 @@ from typing import Any, NamedTuple
 
 from msgspec import ValidationError
 
+from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError, refusals
+from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, kind_named, parse_name
+from interlock.client.moments import server_now
+from interlock.client.schedules import noun_of, read_calendars
 from interlock.commands.change import By, Change, Write, rebased
 from interlock.commands.controlled import LONGEST, ControlledView
 from interlock.commands.table import Command, command_for
-from interlock.modes.cli.errors import BAD_INPUT, OK, AnswerError, CommandError, refusals
-from interlock.modes.cli.finding import found, other_verb, same_name
-from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind, kind_named, parse_name
+from interlock.modes.cli.input.person import person
 from interlock.modes.cli.main import tell
-from interlock.modes.cli.moments import server_now
-from interlock.modes.cli.person import person
-from interlock.modes.cli.schedules import noun_of, read_calendars
+from interlock.modes.cli.not_found import found, other_verb, same_name
 from interlock.modes.cli.session import Session
 from interlock.resources.codec import encode, from_builtins, to_builtins
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.durations import Duration
 from interlock.resources.job import Job
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Noun, Resource
 from interlock.resources.schedule import CONTROLLED_LABEL
+from interlock.resources.values.durations import Duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,12 +128,12 @@ def _noun(kind: Kind, name: str, data: bytes, *, lenient: bool) -> Resource:
     """The resource that a server's answer tells of; leniently, without fields that are unknown."""
     if not lenient:
         return noun_of(kind, name, data)
-    from interlock.kube.wire import WIRES
+    from interlock.kube.store.codec import WIRES
 
     try:
         return WIRES[kind.name].one(data)
     except ValidationError:
-        from interlock.resources.reading import Reader
+        from interlock.resources.door.reading import Reader
 
         reader = Reader(kind.name)
         known = reader.read(json.loads(data))
@@ -297,9 +297,9 @@ def finish(session: Session, args: Any, changed: list[Item], code: int) -> int:
 
 def _wait(session: Session, args: Any, names: list[str]) -> int:
     """Stay until all ended. That they did is the success here, however they did."""
-    from interlock.modes.cli.errors import INTERRUPTED, TIMED_OUT
+    from interlock.client.errors import INTERRUPTED, TIMED_OUT
     from interlock.modes.cli.following import Follower
-    from interlock.modes.cli.output import Terminal
+    from interlock.modes.cli.output.formats import Terminal
 
     progress = Terminal(sys.stderr) if args.output else None
     code = Follower(session, names, timeout_s=args.timeout, progress=progress).run()

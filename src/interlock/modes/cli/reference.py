@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from importlib import import_module
 
-from interlock.modes.cli.errors import MEANINGS
+from interlock.client.errors import MEANINGS
 from interlock.modes.cli.flags import Parser, parser_for
-from interlock.modes.cli.table import VERBS, Verb
+from interlock.modes.cli.registry import VERBS, Verb
 
 _CONNECTION = "which server"
 _START = """\

@@ -1,4 +1,4 @@
-"""What a verb has at hand: the server, the namespace, and the terminal."""
+"""The session of a command: the server, the namespace, and the terminal."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from interlock.modes.cli.api import Api
-    from interlock.modes.cli.output import Terminal
-    from interlock.modes.cli.reports import Reports
-    from interlock.modes.cli.target import Target
+    from interlock.client.api import Api
+    from interlock.client.reports import Reports
+    from interlock.client.target import Target
+    from interlock.modes.cli.output.formats import Terminal
 
 
 class Session:
@@ -27,7 +27,7 @@ class Session:
     def target(self) -> Target:
         """Where the server is."""
         if self._target is None:
-            from interlock.modes.cli.target import find_target
+            from interlock.client.target import find_target
 
             self._target = find_target(self._args)
         return self._target
@@ -36,7 +36,7 @@ class Session:
     def api(self) -> Api:
         """The server."""
         if self._api is None:
-            from interlock.modes.cli.api import Api
+            from interlock.client.api import Api
 
             self._api = Api(self.target)
         return self._api
@@ -55,11 +55,11 @@ class Session:
         """Whoever answers questions: our server, or this program from what a cluster stores."""
         if self._reports is None:
             if self.on_cluster:
-                from interlock.modes.cli.cluster.reports import ClusterReports
+                from interlock.client.cluster.reports import ClusterReports
 
                 self._reports = ClusterReports(self.api)
             else:
-                from interlock.modes.cli.reports import ServerReports
+                from interlock.client.reports import ServerReports
 
                 self._reports = ServerReports(self.api)
         return self._reports
@@ -68,7 +68,7 @@ class Session:
     def terminal(self) -> Terminal:
         """Where answers are printed."""
         if self._terminal is None:
-            from interlock.modes.cli.output import Terminal
+            from interlock.modes.cli.output.formats import Terminal
 
             self._terminal = Terminal()
         return self._terminal

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import MsgspecError
 
-from interlock.runtimes.keeper.wire import SOCKET_NAME, Answer, Frames, Request, frame
+from interlock.runtimes.keeper.protocol import SOCKET_NAME, Answer, Frames, Request, frame
 
 #: A server that does not read (one that is stopped, say) is cut off rather than buffered for.
 MAX_UNSENT = 32 << 20

@@ -1,4 +1,4 @@
-"""What a task starts with: its variables, its program, its limits, its user.
+"""The environment of a task: its variables, its program, its limits, its user.
 
 All of it is looked up in the process that becomes the task: files, directories and accounts that a
 definition names may be slow, endless or on a machine that is gone. Nothing here but the standard

@@ -1,4 +1,4 @@
-"""What only the kernel knows: who lives, whose child it is, and which mark it carries.
+"""Facts from /proc: who lives, whose child it is, and which mark it carries.
 
 The mark of a task is its soft limit for file locks (`RLIMIT_LOCKS`). Linux has not looked at
 that limit since 2.4.25, but every process still hands it down to its children, through `setsid`,

@@ -1,4 +1,4 @@
-"""How long a log may be, and how its oldest part goes.
+"""Log truncation: how long a log may be, and how its oldest part goes.
 
 It is given back to the disk. That leaves a hole at the beginning and every offset as it is, so
 readers go on undisturbed and no line is lost between a copy and a cut.

@@ -20,12 +20,18 @@ from interlock.runtimes.keeper import kernel, recovery
 from interlock.runtimes.keeper.cgroups import Cgroups
 from interlock.runtimes.keeper.connections import Connections
 from interlock.runtimes.keeper.draining import Drain
-from interlock.runtimes.keeper.family import Family
 from interlock.runtimes.keeper.journal import Journal
 from interlock.runtimes.keeper.ledger import Ledger, report_of
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
 from interlock.runtimes.keeper.output import Outputs
 from interlock.runtimes.keeper.own_log import redirect_output
+from interlock.runtimes.keeper.process_tree import ProcessTree
+from interlock.runtimes.keeper.protocol import (
+    JOURNAL_NAME,
+    KEEPER_LOG_NAME,
+    SOCKET_NAME,
+    batches,
+)
 from interlock.runtimes.keeper.records import (
     Booted,
     Entry,
@@ -39,12 +45,6 @@ from interlock.runtimes.keeper.requests import Requests
 from interlock.runtimes.keeper.spawn import Launcher
 from interlock.runtimes.keeper.starting import Starter
 from interlock.runtimes.keeper.timers import Timers
-from interlock.runtimes.keeper.wire import (
-    JOURNAL_NAME,
-    KEEPER_LOG_NAME,
-    SOCKET_NAME,
-    batches,
-)
 
 #: A keeper without tasks waits this long for a server to come back.
 LINGER_S = 60.0
@@ -75,7 +75,7 @@ class Keeper:
         #: The children that are no tasks.
         helpers: set[int] = set()
         self._launcher = Launcher(self._poll, lock, self._cgroups.place, helpers)
-        self.family = Family(self.ledger.base, self._cgroups, self._serial_of, helpers)
+        self.family = ProcessTree(self.ledger.base, self._cgroups, self._serial_of, helpers)
         outputs = self._outputs = Outputs(self._place)
         drain = outputs.drain = self._drain = Drain(
             self._poll, self._timers, self._place, helpers, outputs.drained, outputs.tell_all

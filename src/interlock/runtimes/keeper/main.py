@@ -12,7 +12,7 @@ from interlock.private_files import open_private
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.keeper.loop import LINGER_S, Keeper
 from interlock.runtimes.keeper.own_log import redirect_output
-from interlock.runtimes.keeper.wire import KEEPER_LOG_NAME, LOCK_NAME
+from interlock.runtimes.keeper.protocol import KEEPER_LOG_NAME, LOCK_NAME
 
 
 def main(data_dir: str, linger_s: float = LINGER_S) -> int:

@@ -1,4 +1,4 @@
-"""After a keeper was killed, or the machine restarted: what became of the tasks?"""
+"""Recovery: what became of the tasks after a keeper was killed or the machine restarted."""
 
 from __future__ import annotations
 

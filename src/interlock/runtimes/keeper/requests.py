@@ -1,4 +1,4 @@
-"""What servers ask of the keeper, and when each is answered: once it is durable."""
+"""Request handling of the keeper: what servers ask, answered once it is durable."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from interlock.resources.tasks import TaskId
 from interlock.runtimes.keeper.connections import Connection, Connections
 from interlock.runtimes.keeper.journal import Failure
 from interlock.runtimes.keeper.moments import wall_clock
-from interlock.runtimes.keeper.records import Forgot, Intended, StopAsked, TookOver
-from interlock.runtimes.keeper.wire import (
+from interlock.runtimes.keeper.protocol import (
     PROTOCOL,
     Done,
     Forget,
@@ -25,6 +24,7 @@ from interlock.runtimes.keeper.wire import (
     Tell,
     batches,
 )
+from interlock.runtimes.keeper.records import Forgot, Intended, StopAsked, TookOver
 
 if TYPE_CHECKING:
     from interlock.runtimes.keeper.loop import Keeper

@@ -1,4 +1,4 @@
-"""Which attempts are to be started next, which are being started, and what is done when that fails.
+"""The start queue: which attempts are next, which are being started, and failed starts.
 
 A start is handed over and never waited for. It is over when its pipe is closed: then it runs, or it
 has told why not. Until then it is an attempt that is accepted, that can be stopped like one that
@@ -15,13 +15,13 @@ from pathlib import Path
 
 from interlock.resources.tasks import ReportState, TaskId
 from interlock.runtimes.keeper import kernel
-from interlock.runtimes.keeper.family import Exit, Family
 from interlock.runtimes.keeper.journal import Journal
 from interlock.runtimes.keeper.launcher import SHORTAGES
 from interlock.runtimes.keeper.ledger import Ledger
 from interlock.runtimes.keeper.log_file import pipe_path
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
 from interlock.runtimes.keeper.output import Outputs, log_name
+from interlock.runtimes.keeper.process_tree import Exit, ProcessTree
 from interlock.runtimes.keeper.records import Entry, Over, Spawning, Started
 from interlock.runtimes.keeper.spawn import Launch, Launcher, ShortageError, start_of
 
@@ -44,7 +44,7 @@ class Starter:
         launcher: Launcher,
         journal: Journal,
         ledger: Ledger,
-        family: Family,
+        family: ProcessTree,
         outputs: Outputs,
         changed: Callable[[Entry], None],
         finish: Callable[[Over], None],

@@ -94,21 +94,21 @@ def _left_by_edit(view: ConfigView, created: datetime, now: datetime) -> Iterato
         )
 
 
-def slot_of(job: Job) -> datetime | None:
+def due_time_of(job: Job) -> datetime | None:
     """The due time that a schedule made the Job for; None for a Job on demand."""
     return None if is_manual(job) else scheduled_at(job)
 
 
-def jobs_by_slot(view: ConfigView, begin: datetime, now: datetime) -> dict[datetime, Job]:
+def jobs_by_due_time(view: ConfigView, begin: datetime, now: datetime) -> dict[datetime, Job]:
     """The Jobs that exist for due times of a look. Of several, the one that came furthest."""
     found: dict[datetime, Job] = {}
     for job in view.jobs:
-        slot = slot_of(job)
-        if slot is None or not begin < slot <= now or not is_due(view.timing, slot):
+        due_at = due_time_of(job)
+        if due_at is None or not begin < due_at <= now or not is_due(view.timing, due_at):
             continue
-        other = found.get(slot)
+        other = found.get(due_at)
         if other is None or _progress(job) > _progress(other):
-            found[slot] = job
+            found[due_at] = job
     return found
 
 
@@ -150,12 +150,12 @@ def strays(view: ConfigView, books: Books, now: datetime) -> Iterator[Job]:
     known = {each.uid for each in books.expected}
     begin = books.accounted_to or books.since
     for job in view.jobs:
-        slot = slot_of(job)
-        if slot is None or job.metadata.uid in known or job.is_going:
+        due_at = due_time_of(job)
+        if due_at is None or job.metadata.uid in known or job.is_going:
             continue
         if was_admitted(job) or has_ended(job):
             continue
-        is_accounted = begin is not None and slot <= begin
-        was_never_due = slot <= now and not is_due(view.timing, slot)
-        if is_accounted or was_never_due or slot > now + CLOCK_PATIENCE:
+        is_accounted = begin is not None and due_at <= begin
+        was_never_due = due_at <= now and not is_due(view.timing, due_at)
+        if is_accounted or was_never_due or due_at > now + CLOCK_PATIENCE:
             yield job

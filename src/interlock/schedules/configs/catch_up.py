@@ -1,4 +1,4 @@
-"""What becomes of the due times that a look finds: which are run, and why the others are not.
+"""Catching up: which of the due times that a look finds are run, and why others are not.
 
 One rule says which of them were missed, whatever their lines are: a due time is missed when it is
 found `catchUp.missedAfter` after its moment or later, or when a later one has come by then. So of

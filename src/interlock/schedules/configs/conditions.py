@@ -1,4 +1,4 @@
-"""What a config tells generic tools about whether its schedules work."""
+"""Conditions of a JobConfig: what generic tools are told about its schedules."""
 
 from __future__ import annotations
 

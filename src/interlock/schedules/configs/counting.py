@@ -1,4 +1,4 @@
-"""How a config is going: its Jobs counted, and one word for it."""
+"""Counts of a config's Jobs, and one word for how it is going."""
 
 from __future__ import annotations
 

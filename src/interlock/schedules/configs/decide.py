@@ -30,16 +30,16 @@ from interlock.resources.actions import (
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfigStatus, Skip, SkipReason
 from interlock.resources.schedule import Books, is_manual
-from interlock.resources.timing.tzfiles import edition
 from interlock.schedules.configs.books import (
     Opened,
+    due_time_of,
     expected_after,
-    jobs_by_slot,
+    jobs_by_due_time,
     open_books,
-    slot_of,
     strays,
 )
 from interlock.schedules.configs.catch_up import Look, Run, account_for, find
+from interlock.schedules.configs.concurrency import Occupancy
 from interlock.schedules.configs.conditions import conditions_of
 from interlock.schedules.configs.counting import counted, waits
 from interlock.schedules.configs.due_times import next_due, next_run
@@ -51,9 +51,9 @@ from interlock.schedules.configs.making import (
     scheduled_job,
     spare_name,
 )
-from interlock.schedules.configs.room_for import Occupancy
 from interlock.schedules.configs.skips import SkipBook, in_words
 from interlock.schedules.configs.view import ConfigView
+from interlock.timing.tzfiles import edition
 
 #: Numbers that change alone are written down at most this often.
 COUNTED_EVERY = timedelta(seconds=1)
@@ -122,7 +122,7 @@ def _outcomes(view: ConfigView, look: Look) -> Iterator[Outcome]:
     config, now = view.config, look.now
     if look.begin >= now or not view.timing.planned:
         return
-    existing = jobs_by_slot(view, look.begin, now)
+    existing = jobs_by_due_time(view, look.begin, now)
     occupancy: Occupancy | None = None
     for due in account_for(look, tuple(existing)):
         if isinstance(due, Skip):
@@ -149,7 +149,7 @@ def _made(view: ConfigView, due: Run, occupancy: Occupancy) -> Outcome:
     for name_of in (job_name, spare_name):
         name = name_of(config, at)
         held = ours.get(name)
-        if held is not None and not is_manual(held) and slot_of(held) is None:
+        if held is not None and not is_manual(held) and due_time_of(held) is None:
             # Somebody took off what it was made for; there is no other Job of that name.
             return Taken(at, held)
         if held is None and name not in view.foreign:
@@ -252,7 +252,7 @@ def _wake_at(view: ConfigView, status: JobConfigStatus, now: datetime) -> dateti
     moments = [due.at] if due is not None else []
     # A Job that was made for a time to come, by a clock that is ahead of this one.
     moments.extend(
-        slot for job in view.jobs if waits(job) and (slot := slot_of(job)) and slot > now
+        due_at for job in view.jobs if waits(job) and (due_at := due_time_of(job)) and due_at > now
     )
     return min(moments, default=None)
 
@@ -283,7 +283,7 @@ def _revisions(view: ConfigView) -> Iterator[ReviseJob]:
         held = next((lock for lock in job.spec.locks if lock.key == key), None)
         if held is None:
             continue
-        wanted = lock_of(config, held.when_taken if slot_of(job) is None else None)
+        wanted = lock_of(config, held.when_taken if due_time_of(job) is None else None)
         if wanted != held:
             locks = tuple(wanted if lock is held else lock for lock in job.spec.locks)
             yield ReviseJob(job, replace(job.spec, locks=locks))
@@ -293,7 +293,9 @@ def _old(view: ConfigView, books: Books) -> Iterator[Job]:
     """Ended Jobs beyond the history that is kept, without those that are not accounted for."""
     begin = books.accounted_to or books.since
     settled = (
-        job for job in view.jobs if (slot := slot_of(job)) is None or begin is None or slot <= begin
+        job
+        for job in view.jobs
+        if (due_at := due_time_of(job)) is None or begin is None or due_at <= begin
     )
     for at, job in enumerate(too_old(settled, view.config.spec.history)):
         if at >= AT_ONCE:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct, field
 
 from interlock.resources.job_config import SkipReason
-from interlock.resources.timing.due import (
+from interlock.timing.due import (
     Schedule,
     due_after,
     moment_of,
@@ -16,7 +16,7 @@ from interlock.resources.timing.due import (
     previous_at_or_before,
     seconds_of,
 )
-from interlock.resources.timing.ticks import last_of
+from interlock.timing.ticks import last_of
 
 _INSTANT = timedelta(microseconds=1)
 #: So many answers are kept for the next look, which asks the same again.

@@ -1,4 +1,4 @@
-"""Which ended Jobs of a config are old enough to go."""
+"""History limits: which ended Jobs of a config are old enough to go."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from hashlib import sha256
 from msgspec import Struct
 from msgspec.structs import replace
 
-from interlock.resources.checks import problems_of
-from interlock.resources.errors import Problem
+from interlock.errors import Problem
+from interlock.findings import Findings, child, did_you_mean
+from interlock.resources.door.checking import problems_of
 from interlock.resources.job import (
     JOB_FINALIZER,
     RELEASE_ANNOTATION,
@@ -38,7 +39,6 @@ from interlock.resources.schedule import (
     TEMPLATE_HASH_ANNOTATION,
     written_moment,
 )
-from interlock.resources.suggestions import Findings, child, did_you_mean
 from interlock.resources.variables import CONFIG_NAMES, longest_values
 
 #: What is said about one Job, and so is not taken from a template.

@@ -10,13 +10,13 @@ from hashlib import sha256
 from interlock.resources.codec import encode
 from interlock.resources.job_config import JobConfig
 from interlock.resources.schedule import ScheduleSpec
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.due import Schedule, seconds_of
-from interlock.resources.timing.flaws import UnreadableError
-from interlock.resources.timing.ticks import OnGap
-from interlock.resources.timing.zones import find_zone
 from interlock.schedules.calendars import Calendars, FoundCalendar
 from interlock.schedules.configs.due_times import Planned, Timing
+from interlock.timing.cron import read_cron
+from interlock.timing.due import Schedule, seconds_of
+from interlock.timing.flaws import UnreadableError
+from interlock.timing.ticks import OnGap
+from interlock.timing.zones import find_zone
 
 #: So many configs are kept ready, some 3 KB each; others are read again when they are due.
 KEPT = 16_384

@@ -1,4 +1,4 @@
-"""How JobConfigs are looked at, and what wakes them."""
+"""The reconciler of JobConfigs: what wakes them, and how they are looked at."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION
-from interlock.resources.timing.tzfiles import edition
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.configs.decide import decide_config
 from interlock.schedules.configs.reading import Timings, calendars_of, skips_between
 from interlock.schedules.configs.view import ConfigView
+from interlock.timing.tzfiles import edition
 
 
 class ConfigSide:

@@ -1,4 +1,4 @@
-"""What a decision about a JobConfig may depend on."""
+"""The view of a JobConfig: what a decision about it may depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the conditions of a ControlledJob say: one observation each, and none that is not so.
+"""Conditions of a ControlledJob: one observation each, and none that is not so.
 
 A condition's time moves only when its status does, so that two looks at the same things write the
 same words.
@@ -12,9 +12,9 @@ from datetime import datetime
 from msgspec import Struct
 
 from interlock.resources.controlled_job import ControlledAction, WindowOutcome
-from interlock.resources.durations import format_duration
 from interlock.resources.job import JobPhase
 from interlock.resources.metadata import Condition, ConditionStatus
+from interlock.resources.values.durations import format_duration
 from interlock.schedules.controlled.choosing import Choice, Verdict, why_out_of_date
 from interlock.schedules.controlled.draining import time_to_go
 from interlock.schedules.controlled.runs import Fate, Run

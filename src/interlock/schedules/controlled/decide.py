@@ -16,8 +16,8 @@ from interlock.resources.actions import (
     RecordStatus,
     ReviseJob,
 )
-from interlock.resources.checks import problems_of
 from interlock.resources.controlled_job import ControlledJobStatus
+from interlock.resources.door.checking import problems_of
 from interlock.resources.job import Job
 from interlock.resources.metadata import Trouble
 from interlock.schedules.controlled.choosing import (

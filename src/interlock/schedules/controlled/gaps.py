@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from interlock.resources.controlled_job import ActionRecord, ControlledAction
 from interlock.resources.schedule import written_moment
-from interlock.resources.timing.plans import Action, Turn
 from interlock.schedules.controlled.situation import Situation
+from interlock.timing.plans import Action, Turn
 
 #: So many are told at one look; there are two a year.
 _TOLD = 4

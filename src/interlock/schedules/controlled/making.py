@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo, fields, replace
 
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.durations import Duration, format_duration
 from interlock.resources.job import JOB_FINALIZER, Job, JobSpec, LockRequest
 from interlock.resources.metadata import API_VERSION, GROUP, Metadata, OwnerReference
 from interlock.resources.naming import MAX_JOB_NAME, cut_name
@@ -30,6 +29,7 @@ from interlock.resources.schedule import (
     controlled_lock,
     written_moment,
 )
+from interlock.resources.values.durations import Duration, format_duration
 
 
 def template_hash(spec: JobSpec) -> str:

@@ -1,4 +1,4 @@
-"""What a status tells that the one before it did not, as far as anybody asks about it."""
+"""Status changes worth telling: what a status says that the one before it did not."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from interlock.resources.controlled_job import Override, OverrideAction
-from interlock.resources.timing.plans import Plan, State
+from interlock.timing.plans import Plan, State
 
 #: The smallest step back: the plan counts in seconds, and exceptions need not.
 _TICK = timedelta(microseconds=1)

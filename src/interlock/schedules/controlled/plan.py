@@ -24,16 +24,16 @@ from interlock.resources.controlled_job import (
     OverrideAction,
     WindowSpec,
 )
-from interlock.resources.timing.calendars import Calendar
-from interlock.resources.timing.cron import read_cron
-from interlock.resources.timing.due import seconds_of, wall_of
-from interlock.resources.timing.events import at_time_of_day, event_of
-from interlock.resources.timing.flaws import unreadable
-from interlock.resources.timing.plans import Action, Event, Plan, Turn
-from interlock.resources.timing.walls import Line
-from interlock.resources.timing.windows import Window, read_window
-from interlock.resources.timing.zones import Zone, find_zone
 from interlock.schedules.controlled.overrides import Period, Periods, of_action
+from interlock.timing.calendars import Calendar
+from interlock.timing.cron import read_cron
+from interlock.timing.due import seconds_of, wall_of
+from interlock.timing.events import at_time_of_day, event_of
+from interlock.timing.flaws import unreadable
+from interlock.timing.plans import Action, Event, Plan, Turn
+from interlock.timing.walls import Line
+from interlock.timing.windows import Window, read_window
+from interlock.timing.zones import Zone, find_zone
 
 
 class Standing(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""How ControlledJobs are looked at, and what wakes them."""
+"""The reconciler of ControlledJobs: what wakes them, and how they are looked at."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from interlock.resources.controlled_job import (
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.tasks import ExecutionReason
-from interlock.resources.timing.flaws import UnreadableError
 from interlock.resources.transitions import has_ended
 from interlock.schedules.calendars import Calendars
 from interlock.schedules.controlled.decide import decide_controlled
@@ -33,6 +32,7 @@ from interlock.schedules.controlled.plan import (
 )
 from interlock.schedules.controlled.runs import Run, run_of
 from interlock.schedules.controlled.view import ControlledView
+from interlock.timing.flaws import UnreadableError
 
 #: How often a name is changed that somebody else has.
 _NAMES_TRIED = 100

@@ -1,4 +1,4 @@
-"""What is written down about windows: which there were, and what became of each."""
+"""Window records: which windows there were, and what became of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decision about a ControlledJob may depend on."""
+"""The view of a ControlledJob: what a decision about it may depend on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at a file before it is written: whether it is sound, ours, and all that was acknowledged.
+"""Integrity check before the first write: is the file sound, ours, and complete?
 
 It is looked at by a connection that cannot write. One that can would tidy up when it is closed, and
 what a person may still save from a damaged write-ahead log would be gone.

@@ -8,8 +8,8 @@ import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from interlock.errors import InterlockError, UnavailableError
 from interlock.private_files import open_private
-from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.store.sqlite.schema import MIGRATIONS, SEALED, migrate
 from interlock.store.sqlite.seals import find_broken
 

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from threading import Lock
 
+from interlock.errors import UnavailableError
 from interlock.resources.codec import decoder_for, encode
-from interlock.resources.errors import UnavailableError
 from interlock.resources.metadata import Key
 from interlock.store.contract import JournalEntry
 from interlock.store.sqlite.file import open_for_reading

@@ -1,4 +1,4 @@
-"""Reading the log at the start: what is current, what changed last, what nobody needs."""
+"""Loading: the log read at the start, for what is current and what changed last."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec import Struct
 from interlock.resources.kinds import decode
 from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import Event, EventType
-from interlock.store.shelves import Shelves
 from interlock.store.sqlite.file import CorruptFileError
 from interlock.store.sqlite.seals import Sums, read_sums
+from interlock.store.state import State
 from interlock.store.watching import Change
 
 
@@ -56,7 +56,7 @@ def floor_of(connection: sqlite3.Connection) -> int:
     return int(floor)
 
 
-def load(connection: sqlite3.Connection, path: Path, shelves: Shelves) -> Loaded:
+def load(connection: sqlite3.Connection, path: Path, shelves: State) -> Loaded:
     """Put everything that is current on the shelves.
 
     Raises:
@@ -80,7 +80,7 @@ def load(connection: sqlite3.Connection, path: Path, shelves: Shelves) -> Loaded
     return loaded
 
 
-def _note_into(loaded: Loaded, shelves: Shelves) -> Callable[[int, Resource, int], None]:
+def _note_into(loaded: Loaded, shelves: State) -> Callable[[int, Resource, int], None]:
     floor, changes, spare = loaded.floor, loaded.changes, loaded.spare
 
     def note(version: int, resource: Resource, gone: int) -> None:

@@ -17,12 +17,11 @@ from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from interlock.errors import InterlockError, UnavailableError
 from interlock.private_files import open_private
 from interlock.resources.codec import encode
-from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.resources.metadata import Resource
 from interlock.store.rules import with_version
-from interlock.store.shelves import Shelves
 from interlock.store.sqlite.examining import Loss
 from interlock.store.sqlite.file import (
     CorruptFileError,
@@ -37,6 +36,7 @@ from interlock.store.sqlite.loading import load, newest_version
 from interlock.store.sqlite.schema import migrate
 from interlock.store.sqlite.seals import put_fact, sealed
 from interlock.store.sqlite.witness import read_claim
+from interlock.store.state import State
 
 #: Numbers up to 2^53 are exact in every JSON reader. A clock that is wrong by a century must not
 #: use them up: what it says is taken up to here, the year 2112.
@@ -69,7 +69,7 @@ def lift(connection: sqlite3.Connection, path: Path, known: int, now: datetime) 
     Raises:
         CorruptFileError: A row cannot be read.
     """
-    shelves = Shelves()
+    shelves = State()
     load(connection, path, shelves)
     version = version_after(max(known, newest_version(connection)), now)
     connection.execute("BEGIN IMMEDIATE")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from interlock.resources.errors import InterlockError
+from interlock.errors import InterlockError
 from interlock.store.sqlite.seals import fact_seal_of, seal_of
 
 #: Each brings a file one version further; what is here was released and is never changed.

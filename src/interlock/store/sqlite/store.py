@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 
+from interlock.errors import InterlockError, UnavailableError
 from interlock.resources.codec import encode
-from interlock.resources.errors import InterlockError, UnavailableError
 from interlock.store.contract import EventType, Identities, Now
-from interlock.store.kept import KeptStore
+from interlock.store.in_memory import InMemoryStore
 from interlock.store.sqlite.examining import LostWritesError, examine
 from interlock.store.sqlite.file import (
     FileLock,
@@ -36,7 +36,7 @@ _DELETED = EventType.DELETED
 _PROBE_S = 1.0
 
 
-class SqliteStore(KeptStore):
+class SqliteStore(InMemoryStore):
     """Resources in one file that one process owns. Make it with `open`."""
 
     def __init__(

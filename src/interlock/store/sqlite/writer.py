@@ -1,4 +1,4 @@
-"""The thread that writes: it takes whatever is waiting and commits it as one group.
+"""The writer thread: takes whatever is waiting and commits it as one group.
 
 The loop fills a batch; the thread takes it when it is free, and the loop begins another. So a
 lone write does not wait for company, and under load the groups grow by themselves.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.resources.errors import AlreadyExistsError, InvalidError, NotFoundError
+from interlock.errors import AlreadyExistsError, InvalidError, NotFoundError
 from interlock.resources.job import JobPhase, JobStatus
 from interlock.store.contract import Store
 from interlock.testing.store_contract.suite import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.resources.errors import ConflictError, InvalidError, NotFoundError
+from interlock.errors import ConflictError, InvalidError, NotFoundError
 from interlock.store.contract import DeleteOptions, Propagation, Store
 from interlock.testing.store_contract.suite import (
     StoreSuite,

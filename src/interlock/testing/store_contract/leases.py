@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from interlock.errors import BadRequestError, ConflictError
 from interlock.resources.cluster import Lease, LeaseSpec
-from interlock.resources.errors import BadRequestError, ConflictError
 from interlock.resources.metadata import Metadata
 from interlock.store.contract import Store
 from interlock.testing.builders import T0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.resources.errors import BadRequestError
+from interlock.errors import BadRequestError
 from interlock.resources.job import JobPhase
 from interlock.store.contract import Page, Selection, Store
 from interlock.testing.store_contract.suite import StoreSuite, in_phase, new_job, on_store

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.errors import ForbiddenError, NotFoundError
 from interlock.resources.cluster import Namespace
-from interlock.resources.errors import ForbiddenError, NotFoundError
 from interlock.resources.metadata import Key, Metadata
 from interlock.store.contract import Store
 from interlock.testing.store_contract.suite import StoreSuite, new_job, on_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from interlock.resources.errors import AlreadyExistsError, ConflictError, InterlockError
+from interlock.errors import AlreadyExistsError, ConflictError, InterlockError
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import EventType, Selection, Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from interlock.resources.errors import ConflictError, NotFoundError
+from interlock.errors import ConflictError, NotFoundError
 from interlock.resources.job import JobPhase
 from interlock.store.contract import Store
 from interlock.testing.store_contract.suite import (

@@ -10,16 +10,15 @@ import argparse
 import sys
 from typing import Any
 
+from interlock.client.errors import OK, AnswerError
 from interlock.modes.cli.applying import Wanted, apply, read_wanted
-from interlock.modes.cli.documents import refused_by_server
-from interlock.modes.cli.errors import OK, AnswerError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output
+from interlock.modes.cli.input.documents import refused_by_server
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_files(parser)
     parser.add_argument("--dry-run", action="store_true", help="have the server check, not store")
     add_namespace(parser)

@@ -17,14 +17,13 @@ import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-from interlock.modes.cli.errors import BAD_INPUT, FAILED, CommandError, UnreachableError
+from interlock.client.errors import BAD_INPUT, FAILED, CommandError, UnreachableError
 from interlock.modes.cli.flags import add_output
 from interlock.modes.cli.session import Session
 from interlock.private_files import open_private
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("file", metavar="FILE", help="where to; - for the standard output")
     parser.add_argument("--force", action="store_true", help="replace a file that exists")
     parser.add_argument(
@@ -76,7 +75,7 @@ def _check_place(file: Path, *, force: bool) -> None:
 def _parts(session: Session, args: argparse.Namespace) -> Generator[bytes]:
     """The copy, as it comes."""
     if session.on_cluster:
-        from interlock.modes.cli.cluster.manifest import manifest_of
+        from interlock.modes.cli.output.cluster_manifest import manifest_of
 
         yield from manifest_of(session.api, args.namespace, as_json=args.file.endswith(".json"))
         return

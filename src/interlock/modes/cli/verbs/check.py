@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.documents import read_all, refusals_of, refuse
-from interlock.modes.cli.errors import BAD_INPUT, OK
+from interlock.client.errors import BAD_INPUT, OK
 from interlock.modes.cli.flags import add_files, add_output
+from interlock.modes.cli.input.documents import read_all, refusals_of, refuse
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_files(parser)
     add_output(parser, "json")
 

@@ -47,7 +47,6 @@ complete -c interlock -f -a '(__interlock_complete)'
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("shell", choices=tuple(_SCRIPTS), help="which shell")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 from importlib.util import find_spec
 
-from interlock.modes.cli.errors import CommandError
+from interlock.client.errors import CommandError
 from interlock.modes.cli.flags import number_from
 from interlock.modes.cli.session import Session
 
@@ -22,7 +22,6 @@ _NEEDS = ("aiohttp", "cryptography")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add = parser.add_argument
     add("-n", "--namespace", metavar="NAME", help="serve this namespace alone (all)")
     add("--listen", metavar="HOST:PORT", help="where to answer (127.0.0.1:8470)")

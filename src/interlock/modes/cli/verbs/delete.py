@@ -15,13 +15,16 @@ import sys
 from time import monotonic
 from typing import Any
 
-from interlock.modes.cli.errors import (
+from interlock.client.errors import (
     BAD_INPUT,
     OK,
     TIMED_OUT,
     AnswerError,
     CommandError,
 )
+from interlock.client.kinds import JOBS, Kind, kind_of, parse_names
+from interlock.client.outcomes import way_out
+from interlock.client.watching import Feed
 from interlock.modes.cli.flags import (
     add_files,
     add_namespace,
@@ -29,17 +32,13 @@ from interlock.modes.cli.flags import (
     add_selectors,
     seconds,
 )
-from interlock.modes.cli.kinds import JOBS, Kind, kind_of, parse_names
 from interlock.modes.cli.main import tell
-from interlock.modes.cli.outcomes import way_out
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.watching import Feed
 
 _Thing = tuple[Kind, str, str]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add = parser.add_argument
     add("what", metavar="KIND [NAME...] | KIND/NAME...", nargs="*", help="which")
     add_files(parser)
@@ -78,7 +77,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 def _things(session: Session, args: argparse.Namespace) -> list[_Thing]:
     if args.filename:
-        from interlock.modes.cli.documents import read_named
+        from interlock.modes.cli.input.documents import read_named
 
         documents = [one.data for one in read_named(args.filename, recursive=args.recursive)]
         return [

@@ -5,18 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
-from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import (
+from interlock.client.errors import BAD_INPUT, AnswerError, CommandError
+from interlock.client.kinds import (
     CONTROLLED_JOBS,
     JOB_CONFIGS,
     JOBS,
     Kind,
     parse_names,
 )
-from interlock.modes.cli.moments import between, day_and_time, server_now
-from interlock.modes.cli.outcomes import has_ended, last_line, phase_of
-from interlock.modes.cli.output import to_yaml
+from interlock.client.moments import between, day_and_time, server_now
+from interlock.client.outcomes import has_ended, last_line, phase_of
+from interlock.modes.cli.flags import add_namespace, add_output
+from interlock.modes.cli.output.formats import to_yaml
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.verbs.history import line_of
 from interlock.modes.cli.verbs.why import told as why_told
@@ -24,7 +24,6 @@ from interlock.modes.cli.verbs.why import why_of
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("what", metavar="KIND NAME... | KIND/NAME...", nargs="+", help="which")
     add_namespace(parser)
     add_output(parser, "json", "yaml", "jsonpath")

@@ -10,18 +10,17 @@ import sys
 from difflib import unified_diff
 from typing import Any
 
+from interlock.client.errors import BAD_INPUT, FAILED, OK, AnswerError
 from interlock.commands.applying import written
 from interlock.modes.cli.applying import Wanted, apply, read_wanted
-from interlock.modes.cli.documents import refused_by_server
-from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, AnswerError
 from interlock.modes.cli.flags import add_files, add_namespace, add_output
+from interlock.modes.cli.input.documents import refused_by_server
 from interlock.modes.cli.main import tell
-from interlock.modes.cli.output import to_yaml
+from interlock.modes.cli.output.formats import to_yaml
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_files(parser)
     add_namespace(parser)
     add_output(parser, "json")

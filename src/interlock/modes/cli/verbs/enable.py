@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.kinds import JOB_CONFIGS
 from interlock.modes.cli.flags import add_switching
-from interlock.modes.cli.kinds import JOB_CONFIGS
 from interlock.modes.cli.session import Session
 
 arguments = add_switching

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.api import TABLE
-from interlock.modes.cli.errors import OK, AnswerError
+from interlock.client.api import TABLE
+from interlock.client.errors import OK, AnswerError
+from interlock.client.kinds import Kind, parse_names
 from interlock.modes.cli.flags import FORMATS, add_namespace, add_output, add_selectors
-from interlock.modes.cli.kinds import Kind, parse_names
 from interlock.modes.cli.session import Session
 
 TYPE_CHECKING = False
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("what", metavar="KIND [NAME...] | KIND/NAME...", nargs="*", help="which")
     parser.add_argument("-w", "--watch", action="store_true", help="go on with every change")
     parser.add_argument("--no-headers", action="store_true", help="rows alone")
@@ -112,8 +111,8 @@ def _read_tables(
         except AnswerError as error:
             code = _told(error, code)
     if is_own:
-        from interlock.modes.cli.cluster.tables import with_own_cells
-        from interlock.modes.cli.moments import server_now
+        from interlock.client.cluster.tables import with_own_cells
+        from interlock.client.moments import server_now
 
         now = server_now(session.api)
         tables = [with_own_cells(kind, table, now) for table in tables]
@@ -128,7 +127,7 @@ def _print_table(
     *,
     prefix: bool,
 ) -> None:
-    from interlock.modes.cli.tables import columns_of, headers_of, rows_of
+    from interlock.modes.cli.output.kubernetes_table import columns_of, headers_of, rows_of
 
     namespaces = args.all_namespaces and kind.namespaced
     first = next(table for table in tables if table.get("columnDefinitions"))

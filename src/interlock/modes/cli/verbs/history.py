@@ -9,14 +9,13 @@ import argparse
 import sys
 from typing import Any
 
+from interlock.client.kinds import JOBS, kind_named
+from interlock.client.moments import day_and_time
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
-from interlock.modes.cli.kinds import JOBS, kind_named
-from interlock.modes.cli.moments import day_and_time
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("what", metavar="JOB | KIND/NAME", nargs="?", help="of what")
     parser.add_argument(
         "--limit", metavar="N", type=number_from(1), default=50, help="at most so many (50)"
@@ -45,7 +44,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     for entry in answer["items"]:
         session.terminal.print(line_of(entry, wide=args.output == "wide", named=not name))
     if session.on_cluster:
-        from interlock.modes.cli.cluster.events import KEPT
+        from interlock.client.cluster.events import KEPT
 
         print(KEPT, file=sys.stderr)
     return 0

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.commands.exceptions import Holding
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import add_exception, seconds
 from interlock.modes.cli.ordering import except_from_plan, length_of
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("name", metavar="NAME", help="the ControlledJob")
     parser.add_argument("--until", metavar="WHEN", help="monday, 2026-11-20, 19:00, or both")
     parser.add_argument("--for", dest="lasts", metavar="TIME", type=seconds, help="3d, 2h, 90m")

@@ -21,11 +21,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from interlock.client.errors import BAD_INPUT, FAILED, OK, AnswerError, CommandError
 from interlock.control.clock import SystemClock
-from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, AnswerError, CommandError
-from interlock.modes.cli.files import read_file
+from interlock.importing.drafts import BadSourceError, Draft, Note, Wishes
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.importing.drafts import BadSourceError, Draft, Note, Wishes
+from interlock.modes.cli.input.files import read_file
 from interlock.modes.cli.session import Session
 
 #: Distributions give people such numbers.
@@ -35,7 +35,6 @@ _DIALECTS = ("quartz", "spring", "aws", "jenkins")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("sort", choices=_SORTS, metavar="SORT", help=" | ".join(_SORTS))
     parser.add_argument("file", metavar="FILE", help="the file, or - for the standard input")
     add_namespace(parser)
@@ -57,8 +56,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _zone(text: str) -> str:
-    from interlock.resources.timing.flaws import UnreadableError
-    from interlock.resources.timing.zones import find_zone
+    from interlock.timing.flaws import UnreadableError
+    from interlock.timing.zones import find_zone
 
     try:
         find_zone(text)
@@ -113,27 +112,27 @@ def _people() -> frozenset[str]:
 def _importer(sort: str) -> Callable[[Draft, bytes], None]:
     match sort:
         case "crontab":
-            from interlock.modes.cli.importing.crontab import import_crontab
+            from interlock.importing.crontab import import_crontab
 
             return import_crontab
         case "cronjob":
-            from interlock.modes.cli.importing.cronjob import import_cronjobs
+            from interlock.importing.cronjob import import_cronjobs
 
             return import_cronjobs
         case "controlledjob":
-            from interlock.modes.cli.importing.controlledjob import import_controlled_jobs
+            from interlock.importing.controlledjob import import_controlled_jobs
 
             return import_controlled_jobs
         case "furiko":
-            from interlock.modes.cli.importing.furiko import import_furiko
+            from interlock.importing.furiko import import_furiko
 
             return import_furiko
         case "cron":
-            from interlock.modes.cli.importing.cron_dialects import import_cron_lines
+            from interlock.importing.cron_dialects import import_cron_lines
 
             return import_cron_lines
         case _:
-            from interlock.modes.cli.importing.icalendar import import_icalendar
+            from interlock.importing.icalendar import import_icalendar
 
             return import_icalendar
 
@@ -148,7 +147,7 @@ def _hand_over(session: Session, args: argparse.Namespace, draft: Draft) -> int:
         for line in told:
             session.terminal.print(line)
     else:
-        from interlock.modes.cli.importing.printing import written
+        from interlock.importing.printing import written
 
         if draft.objects:
             session.terminal.print(written(draft.objects).rstrip("\n"))
@@ -157,9 +156,9 @@ def _hand_over(session: Session, args: argparse.Namespace, draft: Draft) -> int:
 
 def _apply(session: Session, args: argparse.Namespace, draft: Draft) -> tuple[int, list[str]]:
     from interlock.modes.cli.applying import apply, wanted_from
-    from interlock.modes.cli.documents import Given
+    from interlock.modes.cli.input.documents import Given
     from interlock.modes.cli.main import tell
-    from interlock.resources.manifests import Document
+    from interlock.resources.door.manifests import Document
 
     code, told = OK, []
     given = [Given(args.file, Document(made, {})) for made in draft.objects]

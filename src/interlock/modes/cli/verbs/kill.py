@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.kinds import JOBS, job_name
 from interlock.modes.cli.choosing import LIVE, add_choice, chosen
 from interlock.modes.cli.flags import add_ending
-from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_choice(parser)
     add_ending(parser)
 

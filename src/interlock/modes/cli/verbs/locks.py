@@ -6,13 +6,12 @@ import argparse
 from datetime import datetime
 from typing import Any
 
+from interlock.client.moments import ago, server_now
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.moments import ago, server_now
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("keys", metavar="KEY", nargs="*", help="only these locks")
     add_namespace(parser, every=True)
     add_output(parser, "json", "yaml", "jsonpath")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from interlock.modes.cli.errors import (
+from interlock.client.errors import (
     INTERRUPTED,
     NOT_FOUND,
     OK,
@@ -23,16 +23,15 @@ from interlock.modes.cli.errors import (
     CommandError,
     UnreachableError,
 )
-from interlock.modes.cli.finding import found
+from interlock.client.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, parse_name
+from interlock.client.outcomes import execution_of, task_count
 from interlock.modes.cli.flags import add_namespace, number_from, seconds
-from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, parse_name
-from interlock.modes.cli.outcomes import execution_of, task_count
-from interlock.modes.cli.printing import LogStream, excerpt_of
+from interlock.modes.cli.not_found import found
+from interlock.modes.cli.output.task_output import LogStream, excerpt_of
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add = parser.add_argument
     add("name", metavar="JOB | KIND/NAME", help="the Job's name, or a schedule as KIND/NAME")
     add("-f", "--follow", action="store_true", help="go on as it prints more, until it ends")

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import add_output
 from interlock.modes.cli.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from interlock.kube.installation import Installation
+    from interlock.kube.install.installation import Installation
 
 #: One leads; more than a few stand by for nothing.
 MAX_REPLICAS = 9
@@ -34,7 +34,6 @@ _PARTS = ("crds", "rbac", "controller", "webhook", "policy", "monitor")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add = parser.add_argument
     add("--only", choices=_PARTS, metavar="|".join(_PARTS), help="this part alone")
     add("-n", "--namespace", metavar="NAME", help="where the controller runs (interlock-system)")
@@ -47,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Print the objects; every time the same."""
-    from interlock.kube.manifests import manifests, to_json, to_yaml, usual_parts
+    from interlock.kube.install.manifests import manifests, to_json, to_yaml, usual_parts
 
     install = _installation(args)
     parts = (args.only,) if args.only else usual_parts(install)
@@ -60,7 +59,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
 def _installation(args: argparse.Namespace) -> Installation:
     from msgspec.structs import replace
 
-    from interlock.kube.installation import Installation
+    from interlock.kube.install.installation import Installation
 
     install = Installation()
     if args.namespace is not None:
@@ -83,8 +82,8 @@ def _installation(args: argparse.Namespace) -> Installation:
 
 
 def _check_namespace(name: str) -> None:
-    from interlock.resources.checks import problems_of
     from interlock.resources.cluster import Namespace
+    from interlock.resources.door.checking import problems_of
     from interlock.resources.metadata import Metadata
 
     for problem in problems_of(Namespace(metadata=Metadata(name=name))):

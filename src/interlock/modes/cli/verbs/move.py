@@ -18,11 +18,12 @@ import argparse
 from collections import Counter
 from contextlib import closing
 
-from interlock.modes.cli.api import Api
-from interlock.modes.cli.errors import BAD_INPUT, FAILED, OK, CommandError
-from interlock.modes.cli.flags import add_output
-from interlock.modes.cli.kubeconfig import read_context
-from interlock.modes.cli.moving.judging import (
+from interlock.client.api import Api
+from interlock.client.errors import BAD_INPUT, FAILED, OK, CommandError
+from interlock.client.kubeconfig import read_context
+from interlock.client.target import Target, find_target
+from interlock.migration.endpoints import Side
+from interlock.migration.judging import (
     CONFLICT,
     HELD_BACK,
     LEFT,
@@ -31,16 +32,14 @@ from interlock.modes.cli.moving.judging import (
     THERE_ALREADY,
     WOULD_MOVE,
 )
-from interlock.modes.cli.moving.mover import Mover
-from interlock.modes.cli.moving.sides import Side
+from interlock.migration.mover import Mover
+from interlock.modes.cli.flags import add_output
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.target import Target, find_target
 
 _OUTCOMES = (MOVED, WOULD_MOVE, THERE_ALREADY, HELD_BACK, LEFT, NOT_MOVABLE, CONFLICT)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add = parser.add_argument
     add("--from", dest="source", metavar="URL", required=True, help="the server to move from")
     add("--from-token-file", metavar="FILE", help="the token to show there")

@@ -17,6 +17,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from interlock.client.errors import BAD_INPUT, OK, CommandError, refusals
+from interlock.client.kinds import Kind, parse_names
+from interlock.client.moments import server_now
 from interlock.commands.dates import DayWords
 from interlock.forecast.rehearsal.times import read_moment
 from interlock.forecast.upcoming import (
@@ -28,22 +31,18 @@ from interlock.forecast.upcoming import (
     bounded,
     why_nothing,
 )
-from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError, refusals
 from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
-from interlock.modes.cli.kinds import Kind, parse_names
-from interlock.modes.cli.moments import server_now
+from interlock.modes.cli.rehearsal.definitions import SCHEDULED, from_files, from_server
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.defining import SCHEDULED, from_files, from_server
 from interlock.resources.codec import to_builtins
-from interlock.resources.timing.local_time import day_at, start_of_day, told_in, told_time
-from interlock.resources.timing.zones import Zone, find_zone
+from interlock.timing.local_time import day_at, start_of_day, told_in, told_time
+from interlock.timing.zones import Zone, find_zone
 
 #: So many are told when neither an end nor a number was asked for.
 USUAL = 20
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("names", metavar="KIND NAME | KIND/NAME", nargs="*", help="only these")
     parser.add_argument("--from", dest="begin", metavar="WHEN", help="from this moment on (now)")
     parser.add_argument("--to", metavar="WHEN", help="up to this moment; a day counts whole")

@@ -17,18 +17,18 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from interlock.client.errors import FAILED, OK
+from interlock.client.moments import server_now
 from interlock.forecast.plan import DAYS, Day, Plan, Planned, Proposal, Verdict, planned, tried
 from interlock.forecast.trial import AtOnce
-from interlock.modes.cli.errors import FAILED, OK
 from interlock.modes.cli.flags import add_files, add_namespace, add_output, number_from
-from interlock.modes.cli.moments import server_now
+from interlock.modes.cli.rehearsal.proposals import read_proposals, read_surroundings
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.proposing import read_proposals, read_surroundings
 from interlock.resources.codec import to_builtins
 from interlock.resources.controlled_job import Override, OverrideAction
 from interlock.resources.modes import Mode
-from interlock.resources.timing.local_time import day_at, told_in, told_time
-from interlock.resources.timing.zones import find_zone
+from interlock.timing.local_time import day_at, told_in, told_time
+from interlock.timing.zones import find_zone
 
 _VERDICTS = {
     Verdict.CREATED: "new",
@@ -37,7 +37,6 @@ _VERDICTS = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_files(parser)
     parser.add_argument(
         "--days", metavar="N", type=number_from(1), default=DAYS, help=f"so many days ({DAYS})"

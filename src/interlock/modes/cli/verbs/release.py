@@ -15,8 +15,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from interlock.modes.cli.choosing import UNKNOWN, add_choice, chosen
-from interlock.modes.cli.errors import (
+from interlock.client.errors import (
     BAD_INPUT,
     CONFLICT,
     NOT_FOUND,
@@ -24,14 +23,14 @@ from interlock.modes.cli.errors import (
     CommandError,
     did_you_mean,
 )
+from interlock.client.kinds import JOBS, job_name
+from interlock.modes.cli.choosing import UNKNOWN, add_choice, chosen
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_choice(parser, "JOB | KEY", "a Job's name, may be several; with --job: a lock it holds")
     parser.add_argument("--job", metavar="NAME", default="", help="the Job that holds the lock")
     parser.add_argument("--reason", metavar="TEXT", required=True, help="why this is safe")

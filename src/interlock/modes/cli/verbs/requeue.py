@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.errors import BAD_INPUT, CommandError
+from interlock.client.kinds import JOBS, job_name
 from interlock.modes.cli.choosing import LIVE, add_choice, chosen
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import JOBS, job_name
 from interlock.modes.cli.session import Session
 
 

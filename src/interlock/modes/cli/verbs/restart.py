@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.kinds import CONTROLLED_JOBS
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import CONTROLLED_JOBS
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("name", metavar="NAME", help="the ControlledJob")
     parser.add_argument("--reason", metavar="TEXT", default="", help="why, for people to read")
     add_namespace(parser)

@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from interlock.modes.cli.errors import BAD_INPUT, CONFLICT, FAILED, CommandError
-from interlock.modes.cli.files import unreadable
+from interlock.client.errors import BAD_INPUT, CONFLICT, FAILED, CommandError
+from interlock.modes.cli.input.files import unreadable
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("file", metavar="FILE", help="what `interlock backup` wrote")
     parser.add_argument("--data", metavar="DIR", default=".interlock", help="where to (.interlock)")
     parser.add_argument("--force", action="store_true", help="replace what is there")
@@ -34,11 +33,11 @@ def run(session: Session, args: argparse.Namespace) -> int:
             code=BAD_INPUT,
         )
     from interlock.control.clock import SystemClock
+    from interlock.errors import InterlockError, UnavailableError
     from interlock.modes.embedded import STORE_FILE
     from interlock.private_files import NotPrivateError, check_directory
-    from interlock.resources.errors import InterlockError, UnavailableError
     from interlock.runtimes.keeper.journal import newest_term
-    from interlock.runtimes.keeper.wire import JOURNAL_NAME
+    from interlock.runtimes.keeper.protocol import JOURNAL_NAME
     from interlock.store.sqlite.file import CorruptFileError, FileInUseError, ForeignContentError
     from interlock.store.sqlite.restoring import restore
 

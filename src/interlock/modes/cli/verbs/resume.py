@@ -10,7 +10,6 @@ from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_suspendable(parser)
     add_namespace(parser)
     add_output(parser, "json")

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.kinds import JOBS, job_name
+from interlock.client.moments import server_now
 from interlock.modes.cli.choosing import add_choice, chosen
 from interlock.modes.cli.creating import create_job, told_as_made
 from interlock.modes.cli.flags import add_namespace, add_output, add_waiting
-from interlock.modes.cli.kinds import JOBS, job_name
-from interlock.modes.cli.moments import server_now
-from interlock.modes.cli.person import person
+from interlock.modes.cli.input.person import person
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_choice(parser, about="a Job to repeat; may be several")
     add_waiting(parser)
     add_namespace(parser)
@@ -30,10 +29,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Create the new Jobs, and stay with them if asked. All are read before one is made."""
+    from interlock.client.schedules import read_one
     from interlock.commands.change import By
     from interlock.commands.jobs import Retrying, retry
     from interlock.modes.cli.ordering import body_of
-    from interlock.modes.cli.schedules import read_one
     from interlock.resources.job import Job
 
     names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="retry")))

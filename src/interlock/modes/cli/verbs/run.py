@@ -29,8 +29,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from interlock.client.errors import BAD_INPUT, AnswerError, CommandError
+from interlock.client.kinds import JOBS, is_kind
 from interlock.modes.cli.creating import create_job, told_as_made
-from interlock.modes.cli.errors import BAD_INPUT, AnswerError, CommandError
 from interlock.modes.cli.flags import (
     add_namespace,
     add_output,
@@ -42,8 +43,7 @@ from interlock.modes.cli.flags import (
     seconds,
     whole_number,
 )
-from interlock.modes.cli.kinds import JOBS, is_kind
-from interlock.modes.cli.person import person
+from interlock.modes.cli.input.person import person
 from interlock.modes.cli.session import Session
 
 POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
@@ -56,7 +56,6 @@ OF_CONFIGS = ("option", "at", "after", "policy")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add = parser.add_argument
     add("config", metavar="CONFIG", nargs="?", default="", help="the JobConfig to run")
     add("-O", "--option", metavar="NAME=VALUE", action="append", default=[], type=pair,
@@ -109,7 +108,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
         try:
             job = create_job(session, job_from(args, local=local))
         except AnswerError as error:
-            from interlock.modes.cli.run_refusals import in_flags
+            from interlock.modes.cli.input.run_refusals import in_flags
 
             raise in_flags(error) from None
     if args.wait or args.follow:
@@ -223,7 +222,7 @@ def _process(args: argparse.Namespace, *, local: bool) -> dict[str, Any]:
 
 
 def _pod(args: argparse.Namespace) -> dict[str, Any]:
-    from interlock.modes.cli.pods import pod_of
+    from interlock.client.pod_template import pod_of
 
     return pod_of(args.image, args.command, env=dict(args.env), working_dir=args.working_dir or "")
 

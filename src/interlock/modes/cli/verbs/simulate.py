@@ -14,20 +14,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from interlock.client.errors import FAILED, OK
 from interlock.forecast.rehearsal.checking import Difference
 from interlock.forecast.rehearsal.lines import Line, written
 from interlock.forecast.rehearsal.player import Played, play
-from interlock.modes.cli.errors import FAILED, OK
 from interlock.modes.cli.flags import add_output
+from interlock.modes.cli.rehearsal.command_line import CommandHands
+from interlock.modes.cli.rehearsal.scenario_files import BadScenarioError, load_scenario
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.timemachine.files import BadScenarioError, load_scenario
-from interlock.modes.cli.timemachine.hands import CommandHands
-from interlock.resources.timing.local_time import short_name, wall_time
-from interlock.resources.timing.zones import Zone
+from interlock.timing.local_time import short_name, wall_time
+from interlock.timing.zones import Zone
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("scenario", metavar="SCENARIO.yaml", help="the file of the scenario")
     add_output(parser, "table", "json", "jsonl")
 

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.commands.exceptions import MOST, Skipping
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import add_exception, number_from
 from interlock.modes.cli.ordering import except_from_plan
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("name", metavar="NAME", help="the ControlledJob")
     parser.add_argument("when", metavar="WHEN", nargs="?",
                         help="next, today, tomorrow, monday, 2026-11-20 (next)")  # fmt: skip

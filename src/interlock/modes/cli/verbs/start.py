@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.kinds import CONTROLLED_JOBS
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import CONTROLLED_JOBS
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("name", metavar="NAME", help="the ControlledJob")
     add_namespace(parser)
     add_output(parser, "json")

@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import argparse
 
+from interlock.client.errors import OK, AnswerError
+from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, parse_name
 from interlock.modes.cli.choosing import LIVE, add_choice, chosen
-from interlock.modes.cli.errors import OK, AnswerError
-from interlock.modes.cli.finding import exists
 from interlock.modes.cli.flags import add_ending
-from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOBS, Kind, parse_name
 from interlock.modes.cli.main import tell
+from interlock.modes.cli.not_found import exists
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     about = "a Job's name, or that of a ControlledJob; also as controlledjob/NAME"
     add_choice(parser, "JOB | CONTROLLEDJOB", about)
     add_ending(parser)

@@ -17,7 +17,6 @@ from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_suspendable(parser)
     parser.add_argument("--reason", metavar="TEXT", default="", help="why, for people to read")
     add_namespace(parser)

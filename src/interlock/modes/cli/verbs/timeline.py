@@ -16,15 +16,15 @@ import argparse
 import shutil
 from datetime import date, datetime, timedelta
 
+from interlock.client.errors import BAD_INPUT, OK, CommandError, refusals
+from interlock.client.kinds import Kind, parse_names
+from interlock.client.moments import server_now
 from interlock.commands.dates import DayWords
 from interlock.forecast.rehearsal.times import read_moment
-from interlock.modes.cli.errors import BAD_INPUT, OK, CommandError, refusals
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
-from interlock.modes.cli.kinds import Kind, parse_names
-from interlock.modes.cli.moments import server_now
 from interlock.modes.cli.session import Session
-from interlock.resources.timing.local_time import day_at
-from interlock.resources.timing.zones import Zone, find_zone
+from interlock.timing.local_time import day_at
+from interlock.timing.zones import Zone, find_zone
 
 #: A chart of more days is no picture any more.
 MOST_DAYS = 400
@@ -32,7 +32,6 @@ _IN_A_PIPE = 100
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("names", metavar="KIND NAME | KIND/NAME", nargs="*", help="only these")
     parser.add_argument(
         "--days", metavar="N", type=number_from(1), help="so many days, up to today"
@@ -53,7 +52,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Read what there is, and draw it."""
     from interlock.forecast.timeline.chart import chart_of
-    from interlock.modes.cli.timelines.reading import read_all
+    from interlock.modes.cli.output.timelines.reading import read_all
     from interlock.resources.codec import to_builtins
 
     named = _named(args.names)
@@ -68,11 +67,11 @@ def run(session: Session, args: argparse.Namespace) -> int:
     if args.output == "json":
         terminal.data(to_builtins(chart.data()), "json")
     elif args.output == "svg":
-        from interlock.modes.cli.timelines import svg
+        from interlock.modes.cli.output.timelines import svg
 
         terminal.print(svg.drawn(chart, width=args.width or 1200).rstrip("\n"))
     else:
-        from interlock.modes.cli.timelines import terminal as text
+        from interlock.modes.cli.output.timelines import terminal as text
 
         width = args.width or (
             shutil.get_terminal_size().columns if terminal.is_tty else _IN_A_PIPE
@@ -87,7 +86,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 
 def _named(words: list[str]) -> list[tuple[Kind, str]]:
-    from interlock.modes.cli.timelines.reading import SHOWN
+    from interlock.modes.cli.output.timelines.reading import SHOWN
 
     named = parse_names(words) if words else []
     for kind, _ in named:

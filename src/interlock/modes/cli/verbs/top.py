@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from interlock.modes.cli.errors import UnreachableError
+from interlock.client.errors import UnreachableError
+from interlock.client.moments import parse_moment, server_now
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
-from interlock.modes.cli.moments import parse_moment, server_now
 from interlock.modes.cli.session import Session
 from interlock.modes.cli.verbs.locks import rows_of as lock_rows
-from interlock.resources.durations import told_length
+from interlock.resources.values.durations import told_length
 
 _ACTIVE = "Running,Unknown,Killing,Evicting,Terminating,RetryBackoff,Retrying,Pending,Starting"
 _OVER = "Succeeded,Failed,Killed,Refused,FinishedUnknown"
@@ -31,7 +31,6 @@ View = dict[str, Any]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument(
         "--interval", metavar="TIME", type=seconds, default=1.0, help="how often (1s)"
     )

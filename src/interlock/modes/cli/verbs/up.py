@@ -15,7 +15,6 @@ from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add = parser.add_argument
     add("--data", metavar="DIR", default=None, help="where everything is kept (.interlock)")
     add("--listen", metavar="HOST:PORT", default=None, help="where to listen (127.0.0.1:8470)")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 
 import interlock
-from interlock.modes.cli.errors import CommandError
+from interlock.client.errors import CommandError
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("--client", action="store_true", help="of this program alone")
     add_namespace(parser)
     add_output(parser, "json", "yaml", "jsonpath")
@@ -27,7 +26,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
             if session.target.note:
                 told["note"] = session.target.note
             if session.on_cluster:
-                from interlock.modes.cli.cluster.leading import find_leader
+                from interlock.client.cluster.leading import find_leader
 
                 told["leader"] = find_leader(session.api, session.namespace).data()
         except CommandError as error:

@@ -12,17 +12,16 @@ from __future__ import annotations
 import argparse
 import sys
 
+from interlock.client.errors import INTERRUPTED
+from interlock.client.kinds import JOBS, job_name
 from interlock.modes.cli.choosing import add_choice, chosen
-from interlock.modes.cli.errors import INTERRUPTED
 from interlock.modes.cli.flags import add_namespace, add_output, seconds
 from interlock.modes.cli.following import Follower
-from interlock.modes.cli.kinds import JOBS, job_name
-from interlock.modes.cli.output import Terminal
+from interlock.modes.cli.output.formats import Terminal
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     add_choice(parser)
     parser.add_argument("--timeout", metavar="TIME", type=seconds, help="at most so long: 60s, 5m")
     parser.add_argument(

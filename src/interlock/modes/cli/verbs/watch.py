@@ -10,16 +10,15 @@ import argparse
 import json
 from typing import Any
 
-from interlock.modes.cli.errors import BAD_INPUT, CommandError
+from interlock.client.errors import BAD_INPUT, CommandError
+from interlock.client.kinds import Kind, parse_names
+from interlock.client.outcomes import fences_told, has_ended, last_line, phase_of, waits_told
+from interlock.client.watching import Change, Feed
 from interlock.modes.cli.flags import add_namespace, add_output, add_selectors, number_from
-from interlock.modes.cli.kinds import Kind, parse_names
-from interlock.modes.cli.outcomes import fences_told, has_ended, last_line, phase_of, waits_told
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.watching import Change, Feed
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("what", metavar="KIND [NAME] | KIND/NAME", nargs="+", help="which")
     parser.add_argument("--limit", metavar="N", type=number_from(1), help="end after so many lines")
     add_selectors(parser)

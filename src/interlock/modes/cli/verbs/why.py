@@ -15,16 +15,15 @@ import argparse
 from datetime import datetime
 from typing import Any
 
-from interlock.modes.cli.errors import AnswerError
-from interlock.modes.cli.finding import exists, found
+from interlock.client.errors import AnswerError
+from interlock.client.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
+from interlock.client.moments import ago, day_and_time, server_now
 from interlock.modes.cli.flags import add_namespace, add_output
-from interlock.modes.cli.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
-from interlock.modes.cli.moments import ago, day_and_time, server_now
+from interlock.modes.cli.not_found import exists, found
 from interlock.modes.cli.session import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What can be typed."""
     parser.add_argument("name", metavar="JOB | KIND/NAME", help="a Job's name, or what else")
     add_namespace(parser)
     add_output(parser, "json", "yaml", "jsonpath")

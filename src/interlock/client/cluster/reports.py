@@ -1,0 +1,103 @@
+"""Reports of a cluster: our server's answers, worked out here from what is stored."""
+
+from __future__ import annotations
+
+from interlock.client.api import Api
+from interlock.client.cluster.events import read_events
+from interlock.client.cluster.leading import Leader, find_leader
+from interlock.client.cluster.schedules import read_schedule
+from interlock.client.cluster.snapshot import Snapshot, read_job, read_snapshot
+from interlock.client.http_client import Answer
+from interlock.client.kinds import JOB_CONFIGS, Kind
+from interlock.client.moments import server_now
+from interlock.client.reports import Excerpt, Report
+from interlock.reporting.listing import page, read_listing
+from interlock.reporting.why import WhyView, explain
+from interlock.resources.codec import to_builtins
+from interlock.resources.job import Job
+from interlock.resources.metadata import Key
+from interlock.resources.transitions import has_ended
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+
+class ClusterReports:
+    """Answers without a controller: one that is away is part of the answer."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def why(self, namespace: str, name: str) -> Report:
+        """Why a Job is, or is not, running; that nobody leads comes before all other reasons."""
+        view = self._view(namespace, name)
+        answer: Report = to_builtins(explain(view, server_now(self._api)))
+        return answer if has_ended(view.job) else self._with_leader(answer, namespace)
+
+    def why_schedule(self, kind: Kind, namespace: str, name: str) -> Report:
+        """Why a JobConfig or a ControlledJob is, or is not, running."""
+        reader = read_schedule(self._api, kind, namespace, name)
+        explain = reader.why_config if kind is JOB_CONFIGS else reader.why_controlled
+        answer: Report = to_builtins(explain(namespace, name, server_now(self._api)))
+        return self._with_leader(answer, namespace)
+
+    def _with_leader(self, answer: Report, namespace: str) -> Report:
+        """The answer with whoever leads; that nobody does comes before all other reasons."""
+        leader = find_leader(self._api, namespace)
+        answer["leader"] = leader.data()
+        if leader.leads is False:
+            nobody = {"reason": "NoLeader", "message": f"nothing moves: {leader.told}"}
+            answer["waits"] = [nobody, *answer.get("waits", ())]
+        else:
+            answer["details"] = [*answer.get("details", ()), ("leader", leader.told)]
+        return answer
+
+    def _view(self, namespace: str, name: str) -> WhyView:
+        """The Job, and the lines it stands in; the others are listed only when they matter."""
+        job = read_job(self._api, namespace, name)
+        if has_ended(job) or not (job.spec.locks or job.status.admission.grants):
+            return WhyView(job=job)
+        snapshot = read_snapshot(self._api, namespace)
+        found: Job = snapshot.jobs.get(Key("Job", namespace, name)) or job
+        return snapshot.lines.why_view(found)
+
+    def standstill(self, namespace: str) -> str:
+        """Why nothing at all moves in a namespace; empty when nothing is wrong with that."""
+        leader = self.leader(namespace)
+        return leader.told if leader.leads is False else ""
+
+    def leader(self, namespace: str) -> Leader:
+        """Which controller leads."""
+        return find_leader(self._api, namespace)
+
+    def locks(self, namespace: str | None) -> list[Report]:
+        """Who holds and who waits for each lock, of a namespace or of all."""
+        return _locks(read_snapshot(self._api, namespace))
+
+    def overview(
+        self, namespace: str | None, *queries: dict[str, object]
+    ) -> tuple[list[Report], list[Report]]:
+        """Pages of Jobs in short, one for each query, and the locks, all from one look."""
+        snapshot = read_snapshot(self._api, namespace)
+        listings = [
+            read_listing({name: str(value) for name, value in query.items()}) for query in queries
+        ]
+        pages = [page(one, snapshot.roster, snapshot.jobs) for one in listings]
+        return [to_builtins(one) for one in pages], _locks(snapshot)
+
+    def history(self, key: dict[str, str], limit: int, before: int | None) -> Report:
+        """What happened, newest first, as far as the cluster still has its events."""
+        return read_events(self._api, key, limit, before)
+
+    def log(
+        self, namespace: str, name: str, excerpt: Excerpt, known: Container[str] = ()
+    ) -> Iterator[tuple[str, Answer]]:
+        """The logs of the pods of an attempt."""
+        from interlock.client.cluster.pod_logs import open_logs
+
+        return open_logs(self._api, namespace, name, excerpt, known)
+
+
+def _locks(snapshot: Snapshot) -> list[Report]:
+    return [to_builtins(lock) for lock in snapshot.lines.locks("")]

@@ -1,0 +1,1 @@
+"""Kubernetes Events: what happens to Jobs and schedules, told where `kubectl describe` shows it."""

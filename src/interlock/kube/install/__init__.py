@@ -1,0 +1,1 @@
+"""Everything that is installed in a cluster: definitions, rules, rights, the controller."""

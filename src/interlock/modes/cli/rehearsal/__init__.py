@@ -1,0 +1,1 @@
+"""Rehearsals on the command line: `simulate`, `next` and `plan`, by a server's decisions."""

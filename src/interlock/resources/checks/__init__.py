@@ -1,0 +1,1 @@
+"""Validation of the kinds: what a resource must keep to beyond its types."""

@@ -1,0 +1,1 @@
+"""Descriptions of the kinds for others: schemas, shapes, columns and explanations."""

@@ -1,0 +1,1 @@
+"""Value types: how single texts and numbers are read, checked and written."""

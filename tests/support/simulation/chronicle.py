@@ -1,0 +1,53 @@
+"""Committed writes in words, for the history."""
+
+from __future__ import annotations
+
+from interlock.resources.cluster import Lease
+from interlock.resources.job import Job
+from interlock.resources.lock import Lock
+from interlock.store.contract import EventType
+from interlock.store.watching import Change
+from support.simulation.history import History
+
+
+def note_change(history: History, writer: str, change: Change) -> None:
+    """Write a committed change down; a lease that was merely renewed is no news."""
+    resource, before = change.event.resource, change.before
+    name = change.key.name
+    if isinstance(resource, Lease):
+        was = before.spec.holder_identity if isinstance(before, Lease) else ""
+        if resource.spec.holder_identity != was:
+            history.note(writer, f"lease is held by {resource.spec.holder_identity or 'nobody'}")
+        return
+    what = {EventType.ADDED: "created", EventType.DELETED: "removed"}.get(change.event.type, "")
+    if isinstance(resource, Job):
+        told = f"{name} v{change.version} {what} {_job_in_words(resource)}"
+        history.note(writer, told, name, *(request.key for request in resource.spec.locks))
+    elif isinstance(resource, Lock):
+        holders = ", ".join(f"{h.job}#{h.token}" for h in resource.status.holders) or "nobody"
+        told = f"lock {resource.spec.key} v{change.version} {what} held by {holders}"
+        history.note(writer, told, resource.spec.key, *(h.job for h in resource.status.holders))
+    else:
+        history.note(writer, f"{change.key} v{change.version} {what}")
+
+
+def _job_in_words(job: Job) -> str:
+    admission, execution = job.status.admission, job.status.execution
+    words = [str(job.status.phase)]
+    if job.is_going:
+        words.append("going")
+    if job.spec.suspend:
+        words.append("suspended")
+    words += [
+        f"waits:{wait.reason}{'=' + wait.key if wait.key else ''}" for wait in admission.waits
+    ]
+    if admission.epoch:
+        words.append(f"epoch:{admission.epoch}")
+    words += [f"{task.index}/{task.attempt}:{task.state}" for task in execution.active]
+    words += [f"retry {wait.index}/{wait.attempt}" for wait in execution.retrying]
+    if execution.ended:
+        last = execution.ended[-1]
+        words.append(f"last {last.index}/{last.attempt}:{last.result}")
+    if job.status.trouble is not None:
+        words.append(f"trouble: {job.status.trouble.message}")
+    return " ".join(words)

@@ -1,0 +1,36 @@
+"""The worlds there are."""
+
+from __future__ import annotations
+
+from support.simulation.eviction_world import (
+    EvictionPodWorld,
+    EvictionScheduleWorld,
+    EvictionWorld,
+    RivalEvictionPodWorld,
+    RivalEvictionScheduleWorld,
+    RivalEvictionWorld,
+)
+from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.restore_world import RestoreWorld
+from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
+from support.simulation.world import RivalWorld, World
+
+#: By name.
+WORLDS: dict[str, type[World]] = {
+    world.name: world
+    for world in (
+        World,
+        RivalWorld,
+        RestoreWorld,
+        PodWorld,
+        RivalPodWorld,
+        ScheduleWorld,
+        RivalScheduleWorld,
+        EvictionWorld,
+        RivalEvictionWorld,
+        EvictionPodWorld,
+        RivalEvictionPodWorld,
+        EvictionScheduleWorld,
+        RivalEvictionScheduleWorld,
+    )
+}
