@@ -40,7 +40,7 @@ def pages() -> dict[str, str]:
         "docs/reference/job-life-cycle.md": "\n".join(_life_cycle()) + "\n",
         "docs/reference/cli.md": page(),
         "docs/reference/routes.md": "\n".join(_routes()) + "\n",
-        "src/interlock/modes/cli/kind_table.py": "\n".join(_kind_table()) + "\n",
+        "src/interlock/client/kind_table.py": "\n".join(_kind_table()) + "\n",
     }
 
 

@@ -11,7 +11,7 @@ import sys
 
 from interlock.client.errors import BAD_INPUT, CommandError, did_you_mean
 from interlock.client.http_client import quote
-from interlock.modes.cli.kind_table import ROWS
+from interlock.client.kind_table import ROWS
 
 _OURS = "interlock.dev/v1alpha1"
 

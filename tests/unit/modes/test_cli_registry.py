@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.client.kind_table import ROWS
 from interlock.client.kinds import job_name, kind_named, parse_names
 from interlock.modes.cli.flags import parser_for
-from interlock.modes.cli.kind_table import ROWS
 from interlock.modes.cli.reference import page
 from interlock.modes.cli.registry import VERBS, overview
 from interlock.resources.job import JobPhase, WhenTaken
