@@ -110,10 +110,11 @@ def test_every_substitution_is_told() -> None:
 
 
 def test_every_variable_of_the_command_line_is_told() -> None:
-    sources = (ROOT / "src/interlock/modes/cli").rglob("*.py")
+    places = (ROOT / "src/interlock/modes/cli", ROOT / "src/interlock/client")
     read = {
         name
-        for source in sources
+        for place in places
+        for source in place.rglob("*.py")
         for name in re.findall(r"environ\S*[\[(]\"(INTERLOCK_\w+)\"", source.read_text("utf-8"))
     }
 
