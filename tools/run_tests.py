@@ -33,7 +33,7 @@ def main() -> int:
 
 def folders() -> list[str]:
     """All folders of tests, in the order in which they are to begin."""
-    found = [each.name for each in Path("tests").iterdir() if each.is_dir()]
+    found = [each.name for each in Path("tests").iterdir() if any(each.rglob("test_*.py"))]
     tests = [name for name in found if not name.startswith(("_", "."))]
     rank = {name: place for place, name in enumerate(FIRST)} | {LAST: len(tests) + 1}
     return [f"tests/{name}" for name in sorted(tests, key=lambda n: (rank.get(n, len(tests)), n))]
