@@ -239,12 +239,23 @@ def add() -> None:
 def added() -> Iterator[None]:
     """Make the kinds and their room known, for a while."""
     add()
+    _forget_documents()
     try:
         yield
     finally:
         ROOMS.remove(BELFRY)
         for kind in TOYS:
             del KINDS[kind.name]
+        _forget_documents()
+
+
+def _forget_documents() -> None:
+    """Have everything made anew that is made of all kinds and kept while a server runs."""
+    for name, module in tuple(sys.modules.items()):
+        if name.startswith("interlock."):
+            for each in tuple(vars(module).values()):
+                if hasattr(each, "cache_clear"):
+                    each.cache_clear()
 
 
 if __name__ == "__main__":

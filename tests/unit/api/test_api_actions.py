@@ -184,8 +184,26 @@ def test_no_command_is_left_out() -> None:
         plural = command.kind.plural
         return f"/{plural}/default/{names[plural]}/{command.name}"
 
-    tried = {path for path, _, _ in GOOD} | {"/jobs/default/hello/release"}
+    tried = {path for path, _, _ in GOOD} | {
+        f"/jobs/default/hello/{name}" for name in ("release", "requeue")
+    }
     assert {path_of(command) for command in COMMANDS} == tried
+
+
+def test_a_requeue_is_recorded_with_its_reason_and_whoever_gave_it(desk: Desk) -> None:
+    path = "/jobs/default/hello/requeue"
+    assert desk.order(path).status == 422, "a reason is required"
+    waits = desk.order(path, {"reason": "slow"}).json
+    assert waits["message"] == "job/hello waits already"
+
+    desk.lose()
+    answer = desk.order(path, {"reason": "slow"})
+
+    assert answer.status == 200
+    notes = answer.json["object"]["metadata"]["annotations"]
+    assert notes["interlock.dev/requeue-round"] == "0"
+    assert notes["interlock.dev/requeued-by"] == "ann"
+    assert desk.history("Job", "hello") == ["requeued by ann: slow"]
 
 
 def test_a_release_needs_a_job_that_is_unknown_and_a_reason(desk: Desk) -> None:
@@ -355,7 +373,7 @@ def test_the_document_tells_every_action(desk: Desk) -> None:
         if route.path.endswith("/apply"):
             continue
         assert schema["additionalProperties"] is False
-        assert told["requestBody"]["required"] is (route.path.endswith("/release"))
+        assert told["requestBody"]["required"] is (route.path.endswith(("/release", "/requeue")))
     shown = document["components"]["schemas"]["ActionAnswer"]
     assert set(shown["required"]) == {"message", "object"}
 
