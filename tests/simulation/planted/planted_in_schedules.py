@@ -345,7 +345,7 @@ def a_suspended_job_is_made_again_after_a_hold(really: Callable[[Job], Fate]) ->
 
 @mutation(
     "A stop that is due is fixed: nobody takes it back.",
-    Seam("interlock.resources.checks", "check_due"),
+    Seam("interlock.resources.door.checking", "check_due"),
     Seam("support.simulation.people", "check_due"),
     caught_by="PeopleAreHeeded",
     in_worlds=ScheduleWorld,
