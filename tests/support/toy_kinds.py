@@ -249,10 +249,14 @@ def added() -> Iterator[None]:
         _forget_documents()
 
 
+#: Where documents that are made of all kinds are kept.
+_DOCUMENTS = ("interlock.api.discovery", "interlock.api.documents", "interlock.api.openapi")
+
+
 def _forget_documents() -> None:
     """Have everything made anew that is made of all kinds and kept while a server runs."""
     for name, module in tuple(sys.modules.items()):
-        if name.startswith("interlock."):
+        if name in _DOCUMENTS:
             for each in tuple(vars(module).values()):
                 if hasattr(each, "cache_clear"):
                     each.cache_clear()
