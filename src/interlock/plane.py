@@ -31,6 +31,7 @@ from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task, stop_in_order
 from interlock.control.turns import PART
 from interlock.errors import InterlockError
+from interlock.execution.children import BY_PARENT, parents_of
 from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.execution.restoring import Restorable, clear_away
@@ -126,7 +127,7 @@ def _garbage(site: Site) -> Reconciler:
 ROOMS: list[Room] = [
     Room(name="schedules", make=_schedules, counted_by=lambda metrics: metrics.due.decided),
     Room(name="admission", make=_admission, indexes={Lock: {BY_HOLDER: holder_uids}}),
-    Room(name="execution", make=_execution),
+    Room(name="execution", make=_execution, indexes={Job: {BY_PARENT: parents_of}}),
     Room(name="garbage", make=_garbage, collects=True),
 ]
 #: What the reporting room finds Jobs by.

@@ -34,7 +34,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from interlock.admission.claims.claim import ClaimView
-from interlock.admission.lines import stands_in_line
+from interlock.admission.lines import may_be_granted
 from interlock.admission.view import JobView, RecordView
 from interlock.resources.actions import (
     Action,
@@ -92,7 +92,7 @@ def decide_job(view: JobView, now: datetime) -> Decision:
     if all(claim.grant is not None for claim in view.claims):
         return _admit(view, now)
     # Every claim that is missing is free: its own decision will grant it.
-    if not stands_in_line(job):
+    if not may_be_granted(job):
         return _wait(view, ())
     return Decision(wake_at=_deadline(job))
 

@@ -40,6 +40,7 @@ from interlock.resources.job import (
     REQUEUE_ROUND_ANNOTATION,
     REQUEUED_BY_ANNOTATION,
     Job,
+    keeps_its_turn,
 )
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 
@@ -58,7 +59,7 @@ def decide_eviction(job: Job, now: datetime) -> Decision:
 def is_ordered_back(job: Job) -> bool:
     """Whether a person wants the Job to wait again, as it is in this round."""
     annotations = job.metadata.annotations
-    if REQUEUE_ANNOTATION not in annotations or job.is_going:
+    if REQUEUE_ANNOTATION not in annotations or job.is_going or keeps_its_turn(job.spec):
         return False
     return annotations.get(REQUEUE_ROUND_ANNOTATION) == str(job.status.execution.round)
 

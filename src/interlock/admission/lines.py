@@ -106,24 +106,37 @@ class Lines:
 
 
 def stands_in_line(job: Job) -> bool:
-    """Whether the Job may be granted what it asks for, by what is stored and without a clock.
+    """Whether the Job has a place in its lines, by what is stored and without a clock.
+
+    What is done to one target is done in the order in which it was asked for. So a Job with a
+    target keeps its place also while it is held back, and holds up those behind it.
+    """
+    admission = job.status.admission
+    if admission.phase is not AdmissionPhase.WAITING or job.is_going:
+        return False
+    return job.spec.target is not None or may_be_granted(job)
+
+
+def may_be_granted(job: Job) -> bool:
+    """Whether nothing holds the Job back that is not a claim, by what is stored.
 
     A Job with a `startAfter` has to be written down as due first: so every reader of the store
     sees the same line, whatever its clock says.
     """
-    admission = job.status.admission
-    if admission.phase is not AdmissionPhase.WAITING or job.is_going or job.spec.suspend:
+    if job.spec.suspend:
         return False
     if job.spec.start_after is None:
         return True
+    admission = job.status.admission
     is_due = all(wait.reason is not WaitReason.NOT_YET_DUE for wait in admission.waits)
     return admission.sequence > 0 and is_due
 
 
 def place_of(job: Job) -> Place:
-    """Where a Job stands in every line it is in."""
+    """Where a Job stands in every line it is in: nobody overtakes what is done to one target."""
     sequence = job.status.admission.sequence or job.version
-    return Place(-job.spec.priority, sequence, job.key)
+    rank = 0 if job.spec.target is not None else -job.spec.priority
+    return Place(rank, sequence, job.key)
 
 
 def _standing(job: Job, asks: Iterable[Ask]) -> _Standing | None:

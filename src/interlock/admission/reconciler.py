@@ -19,7 +19,7 @@ from interlock.admission.claims.claim import Ask, ClaimKey, ClaimKind
 from interlock.admission.claims.proof import grant_of, is_unheard, kept
 from interlock.admission.decide import decide_claim, decide_job
 from interlock.admission.eviction import concerns_eviction, decide_eviction
-from interlock.admission.lines import Lines, place_of, stands_in_line
+from interlock.admission.lines import Lines, may_be_granted, place_of, stands_in_line
 from interlock.admission.schedule_permission import Bookkeeping, newly_expected
 from interlock.admission.view import JobView, RecordView
 from interlock.control.cache import Cache
@@ -102,7 +102,7 @@ class AdmissionReconciler:
         if (is_open and is_news) or concerns_eviction(before, after):
             yield key
         asked = asks if _ask_the_same(before, after) else self._asks_of(before)
-        if moved or asked != asks or _frees(before, after):
+        if moved or asked != asks or _frees(before, after) or _lets_go_on(before, after):
             yield from (ask.key for ask in asked)
             yield from (ask.key for ask in asks)
         if moved and after is not None and not is_admitted(after):
@@ -235,6 +235,13 @@ def _ask_the_same(before: Job | None, after: Job | None) -> bool:
         return False
     old, new = before.metadata, after.metadata
     return new.generation == old.generation and new.uid == old.uid
+
+
+def _lets_go_on(before: Job | None, after: Job | None) -> bool:
+    """Whether a Job that kept its place in line is held back no more."""
+    if before is None or after is None or after.spec.target is None:
+        return False
+    return may_be_granted(after) and not may_be_granted(before)
 
 
 def _frees(before: Job | None, after: Job | None) -> bool:

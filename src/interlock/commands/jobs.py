@@ -19,6 +19,7 @@ from interlock.resources.job import (
     Job,
     JobPhase,
     JobSpec,
+    keeps_its_turn,
     unknown_attempts,
 )
 from interlock.resources.metadata import Metadata, Noun
@@ -156,6 +157,9 @@ def requeue(job: Job, how: Requeuing, by: By) -> Change:
         )
     if job.is_going or _is_told(job, by) or job.status.execution.stopping_for is not None:
         raise conflict(f"job/{name} is about to end", "what ends is not put back")
+    if keeps_its_turn(job.spec):
+        told = f"job/{name} keeps its turn: what comes after it must not overtake it"
+        raise conflict(told, f"end it with: interlock stop {name}")
     if not is_admitted(job):
         return unchanged(job, "waits already")
     round = str(job.status.execution.round)

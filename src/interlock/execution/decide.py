@@ -13,6 +13,7 @@ from interlock.execution.folding import Folded, fold, with_ends, written_off
 from interlock.execution.launching import choose, with_attempts
 from interlock.execution.leftovers import clear_away, is_over, may_run, past_reports, repeat_at
 from interlock.execution.orders import order_of
+from interlock.execution.steering import steer
 from interlock.execution.stopping import (
     Settled,
     Stops,
@@ -39,9 +40,11 @@ from interlock.resources.job import (
     RELEASE_ANNOTATION,
     RELEASED_BY_ANNOTATION,
     Job,
+    is_operation,
     released_attempts,
 )
 from interlock.resources.tasks import (
+    KEPT_ENDED,
     EndedTask,
     ExecutionReason,
     ExecutionStatus,
@@ -127,7 +130,7 @@ def _rest(view: ExecutionView, job: Job, now: datetime) -> Decision:
         let_go = RemoveFinalizer(job, JOB_FINALIZER)
         return Decision((*cleared, let_go), None, "nothing of the Job runs: it may go")
     ttl, over_at = job.spec.ttl_after_finished, ended_at(job)
-    if ttl is None or over_at is None:
+    if ttl is None or over_at is None or view.has_open_parent:
         return Decision(cleared, None, reason)
     if over_at + ttl > now:
         return Decision(cleared, over_at + ttl, reason)
@@ -159,6 +162,8 @@ def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
     recorded = job.status.execution
     folded = fold(recorded.active, view.reports, view.reports_complete, now)
     folded, released = _release(job, folded, now)
+    if is_operation(job.spec):
+        return _held(job, _operate(view, job, folded, now))
     observed = recorded
     if folded.news or folded.over:
         observed = with_ends(job, recorded, folded.active, folded.over, now)
@@ -173,6 +178,38 @@ def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
         return _held(job, _launch(view, job, folded, execution, halted, now))
     decision = compose(view, job, folded, execution, halted, (), now)
     return _held(job, Plan(_troubled(view, decision, now), len(execution.active)))
+
+
+def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Plan:
+    """Go on with an operation: what ended is taken in, and what is due started, in one write."""
+    recorded = execution = job.status.execution
+    if folded.news or folded.over:
+        ends = recorded.ended + tuple(sorted(folded.over, key=lambda end: end.ended_at))
+        execution = replace(recorded, active=folded.active, ended=ends[-KEPT_ENDED:])
+    may_start = not job.spec.suspend and view.may_launch
+    # What ended since the last write has made room.
+    room = view.capacity + len(recorded.active) - len(folded.active) if may_start else 0
+    steered = steer(view, job, execution, folded.over, max(0, room), now)
+    execution, found = steered.execution, steered.next
+    if execution.result is not None:
+        return _end(view, job, execution, folded.over)
+    # The steps that were made just now are in what is about to be recorded.
+    ahead = replace(job, status=replace(job.status, execution=execution))
+    try:
+        orders = [order_of(ahead, *attempt) for attempt in found.attempts]
+    except UnknownVariableError as error:
+        settled = Settled(ExecutionReason.TASK_FAILED, f"a step cannot be started: {error}")
+        return _end(view, job, ended(execution, settled, now), folded.over)
+    if found.attempts:
+        execution = with_attempts(ahead, execution, found.attempts, now)
+    if execution == recorded or (execution.started_at is None and not found.attempts):
+        execution = recorded
+    launches = tuple(LaunchTask(job, order) for order in orders)
+    decision = compose(view, job, folded, execution, steered.stops, launches, now)
+    if found.is_due and may_start:
+        decision = replace(decision, wake_at=now)
+    starved = found.starved and may_start
+    return Plan(_troubled(view, decision, now), len(execution.active), starved)
 
 
 def _troubled(view: ExecutionView, decision: Decision, now: datetime) -> Decision:

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from interlock.resources.job import Job
+from interlock.execution.orders import part_of
+from interlock.resources.job import Job, JobSpec, steps_of
+from interlock.resources.steps import StepWork
 from interlock.resources.tasks import (
     ExecutionStatus,
     RetryWait,
@@ -82,8 +84,7 @@ def with_attempts(
     job: Job, execution: ExecutionStatus, attempts: tuple[tuple[int, int], ...], now: datetime
 ) -> ExecutionStatus:
     """The status with new attempts in it."""
-    name, type = job.metadata.name, type_of(job.spec)
-    runtime = "" if type is None else type.runtime
+    name = job.metadata.name
     new = tuple(
         TaskStatus(
             name=task_name(name, index, attempt),
@@ -91,7 +92,7 @@ def with_attempts(
             attempt=attempt,
             state=TaskState.STARTING,
             created_at=now,
-            runtime=runtime,
+            runtime=runtime_of(job, index),
         )
         for index, attempt in attempts
     )
@@ -102,6 +103,21 @@ def with_attempts(
         retrying=_without(execution.retrying, attempts),
         attempts=execution.attempts + len(new),
     )
+
+
+def runtime_of(job: Job, index: int) -> str:
+    """The runtime that a task goes to."""
+    type = type_of(part_of(job, index))
+    return "" if type is None else type.runtime
+
+
+def runtimes_of(job: Job) -> frozenset[str]:
+    """Every runtime that tasks of a Job may go to."""
+    parts: list[JobSpec | StepWork] = [job.spec]
+    for step in steps_of(job):
+        parts += [step.run] if step.undo is None else [step.run, step.undo]
+    types = (type_of(part) for part in parts)
+    return frozenset(type.runtime for type in types if type is not None)
 
 
 def _without(

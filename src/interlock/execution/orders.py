@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from msgspec import json
 from msgspec.structs import replace
 
-from interlock.resources.job import Job
+from interlock.execution.operations import step_spec
+from interlock.resources.job import Job, JobSpec, is_operation
+from interlock.resources.operation import is_undo
+from interlock.resources.references import resolve
 from interlock.resources.schedule import scheduled_at, written_moment
+from interlock.resources.steps import StepWork
 from interlock.resources.tasks import (
     TaskId,
     TaskOrder,
@@ -18,6 +22,7 @@ from interlock.resources.tasks import (
     task_name,
 )
 from interlock.resources.variables import context_of
+from interlock.resources.work import PythonCall, PythonWork, Work
 from interlock.resources.work_types import type_of
 
 
@@ -28,7 +33,8 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
         UnknownVariableError: A text names a variable that has no value.
     """
     metadata, spec = job.metadata, job.spec
-    type = type_of(spec)
+    part = part_of(job, index)
+    type = type_of(part)
     assert type is not None, f"{job.key}: there is nothing to order"
     assert type.work is not None, f"{job.key}: {type.path} is never ordered"
 
@@ -47,12 +53,36 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
         namespace=metadata.namespace,
         job=metadata.name,
         runtime=type.runtime,
-        work=type.work(type.given(spec), values),
+        work=_work(job, index, type.work(type.given(part), values)),
         env=env,
         grace=spec.grace_period,
         force_delete_after=spec.force_delete_after,
         job_version=job.status.admission.sequence,
     )
+
+
+def part_of(job: Job, index: int) -> JobSpec | StepWork:
+    """What a task runs: what the Job asks for, or of an operation what one step does."""
+    step = step_spec(job, index) if is_operation(job.spec) else None
+    if step is None:
+        return job.spec
+    part = step.undo if is_undo(index) else step.run
+    assert part is not None, f"{job.key}: {step.name} has no undo"
+    return part
+
+
+def _work(job: Job, index: int, work: Work) -> Work:
+    """The work with all that a function in a worker is told about the operation."""
+    if not isinstance(work, PythonWork):
+        return work
+    operation, step = job.status.execution.operation, step_spec(job, index)
+    if step is None or operation is None:
+        return replace(work, call=PythonCall.ELABORATE)
+    call = PythonCall.UNDO if is_undo(index) else PythonCall.RUN
+    results = {one.name: one.result for one in operation.steps if one.result}
+    args = resolve(work.args, results)
+    own = {step.name: results[step.name]} if step.name in results else {}
+    return replace(work, call=call, step=step.name, args=args, results=own)
 
 
 def order_again(job: Job, task: TaskStatus) -> TaskOrder:
@@ -76,6 +106,10 @@ def _own_variables(job: Job, index: int, attempt: int, name: str) -> dict[str, s
         "INTERLOCK_ATTEMPT": str(number_in_round(attempt)),
         "INTERLOCK_ROUND": str(round_of(attempt)),
     }
+    step = step_spec(job, index) if is_operation(job.spec) else None
+    if step is not None:
+        variables["INTERLOCK_STEP"] = step.name
+        variables["INTERLOCK_UNDO"] = "1" if is_undo(index) else ""
     due = scheduled_at(job)
     if due is not None:
         variables["INTERLOCK_SCHEDULED_AT"] = written_moment(due)

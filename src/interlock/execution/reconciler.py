@@ -9,22 +9,35 @@ from typing import NamedTuple, Protocol
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.execution.capacity import Capacity, rank_of
+from interlock.execution.children import BY_PARENT, Children, counted, parent_key, under
 from interlock.execution.decide import Plan, plan
-from interlock.execution.launching import MOST_AT_ONCE
+from interlock.execution.launching import MOST_AT_ONCE, runtimes_of
 from interlock.execution.leftovers import is_over
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
-from interlock.resources.job import RELEASE_ANNOTATION, RELEASED_ATTEMPTS_ANNOTATION, Job
+from interlock.resources.job import (
+    OPERATE_ANNOTATION,
+    OPERATE_FOR_ANNOTATION,
+    RELEASE_ANNOTATION,
+    RELEASED_ATTEMPTS_ANNOTATION,
+    Job,
+    is_operation,
+    lock_requests,
+)
 from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.tasks import TaskId, TaskReport, TaskState
 from interlock.resources.transitions import has_ended, is_admitted
-from interlock.resources.work_types import type_of
 
 _UNTIL_LISTED = timedelta(seconds=1)
-#: What a person says of attempts whose fate is unknown.
-_RELEASE = (RELEASE_ANNOTATION, RELEASED_ATTEMPTS_ANNOTATION)
+#: What a person says of attempts whose fate is unknown, and orders about operations.
+_ORDERS = (
+    RELEASE_ANNOTATION,
+    RELEASED_ATTEMPTS_ANNOTATION,
+    OPERATE_ANNOTATION,
+    OPERATE_FOR_ANNOTATION,
+)
 #: With every so many attempts under way, it takes longer until a start is worth a write.
 _CROWD = 8
 
@@ -140,6 +153,7 @@ class ExecutionReconciler:
             elif after is not None and after.status.execution.round:
                 # What is left of its earlier rounds is cleared away.
                 yield key
+        yield from _relatives(self._jobs, before, after)
         yield from self._capacity.next()
 
     def _is_left_behind(self, key: Key, before: Job | None, after: Job | None) -> bool:
@@ -230,19 +244,30 @@ class ExecutionReconciler:
             launches_at_once=self._launches_at_once,
             ungranted=ungranted,
             grants_unheard=unheard,
+            children=self._children_of(job),
+            has_open_parent=self._has_open_parent(job),
         )
+
+    def _children_of(self, job: Job | None) -> Children:
+        if job is None or not is_operation(job.spec):
+            return Children()
+        return counted(self._jobs.by(BY_PARENT, under(job)))
+
+    def _has_open_parent(self, job: Job | None) -> bool:
+        key = parent_key(job) if job is not None else None
+        parent = self._jobs.get(key) if key is not None else None
+        return parent is not None and not has_ended(parent)
 
     def _has_heard_of(self, job: Job | None) -> bool:
         """Whether the runtime of a Job has told all it knows, although others have not."""
-        type = type_of(job.spec) if job is not None else None
-        return type is not None and self._reports.has_heard(type.runtime)
+        return job is not None and all(map(self._reports.has_heard, runtimes_of(job)))
 
     def _missing_grants(self, job: Job | None) -> tuple[tuple[str, ...], bool]:
         """The locks whose records are proven not to name the Job, and whether any may yet do so."""
         if job is None or not is_admitted(job) or has_ended(job):
             return (), False
         granted = {grant.key: grant for grant in job.status.admission.grants}
-        missing = [request.key for request in job.spec.locks if request.key not in granted]
+        missing = [request.key for request in lock_requests(job.spec) if request.key not in granted]
         unheard = False
         for grant in granted.values():
             lock = Key("Lock", job.metadata.namespace, lock_name(grant.key))
@@ -298,6 +323,20 @@ class ExecutionReconciler:
         return tuple(report for report in reports if report.job_version <= heard)
 
 
+def _relatives(jobs: Cache[Job], before: Job | None, after: Job | None) -> Iterable[Key]:
+    """The parent of a Job that ended or went, and the children of one: these may go now."""
+    job = after or before
+    assert job is not None
+    is_over = after is None or has_ended(after)
+    if not is_over or (before is not None and after is not None and has_ended(before)):
+        return
+    parent = parent_key(job)
+    if parent is not None:
+        yield parent
+    if is_operation(job.spec):
+        yield from (child.key for child in jobs.by(BY_PARENT, under(job)))
+
+
 def _waits(job: Job) -> bool:
     """Whether the Job is admission's alone so far."""
     return job.status.admission.phase is AdmissionPhase.WAITING
@@ -323,7 +362,7 @@ def _concerns(
         or new.uid != old.uid
         or new.deletion_timestamp != old.deletion_timestamp
         or new.finalizers != old.finalizers
-        or any(new.annotations.get(name) != old.annotations.get(name) for name in _RELEASE)
+        or any(new.annotations.get(name) != old.annotations.get(name) for name in _ORDERS)
         or (
             after.status.admission is not before.status.admission
             and after.status.admission != foreseen

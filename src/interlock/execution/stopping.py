@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from interlock.execution.operations import moments as moments_of_steps
+from interlock.execution.operations import step_spec
 from interlock.execution.wording import failure_of
 from interlock.resources.ends import culprit
-from interlock.resources.job import Completion, Job, JobSpec
+from interlock.resources.job import Completion, Job, JobSpec, is_operation
 from interlock.resources.schedule import why_told_to_stop
 from interlock.resources.tasks import (
     ExecutionReason,
@@ -21,6 +23,7 @@ from interlock.resources.tasks import (
     TaskStatus,
 )
 from interlock.resources.transitions import is_evicting
+from interlock.resources.work_types import WORKERS
 
 _CAUSES = {
     ExecutionReason.COMPLETED: StopCause.NOT_NEEDED,
@@ -30,6 +33,8 @@ _CAUSES = {
     ExecutionReason.KILLED: StopCause.KILLED,
     ExecutionReason.DELETED: StopCause.DELETED,
     ExecutionReason.REPLACED: StopCause.REPLACED,
+    ExecutionReason.CHILDREN_FAILED: StopCause.NOT_NEEDED,
+    ExecutionReason.RESOLVED: StopCause.NOT_NEEDED,
 }
 _RESULTS = {
     ExecutionReason.COMPLETED: JobResult.SUCCEEDED,
@@ -39,6 +44,8 @@ _RESULTS = {
     ExecutionReason.KILLED: JobResult.KILLED,
     ExecutionReason.DELETED: JobResult.KILLED,
     ExecutionReason.REPLACED: JobResult.KILLED,
+    ExecutionReason.CHILDREN_FAILED: JobResult.FAILED,
+    ExecutionReason.RESOLVED: JobResult.FAILED,
 }
 
 
@@ -142,26 +149,34 @@ def stop_cause_of(
     task: TaskStatus, job: Job, stopping_for: ExecutionReason | None, now: datetime
 ) -> StopCause | None:
     """Why an attempt that was not told to stop yet must be told now, if it must."""
-    spec = job.spec
     if stopping_for is not None:
         return _CAUSES[stopping_for]
     if is_evicting(job):
         return StopCause.EVICTED
-    expires = expires_at(task, spec)
+    expires = expires_at(task, job)
     if expires is None or expires > now:
         return None
     return StopCause.PENDING_TIMEOUT if _is_pending(task) else StopCause.TASK_TIMEOUT
 
 
-def expires_at(task: TaskStatus, spec: JobSpec) -> datetime | None:
-    """When an attempt is out of time, if nothing else happens to it."""
+def expires_at(task: TaskStatus, job: Job) -> datetime | None:
+    """When an attempt is out of time, if nothing else happens to it.
+
+    What workers do may wait for one as long as it takes: that nobody is there is no failure of it.
+    """
+    spec = job.spec
     if task.stop_cause is not None:
         return None
     if _is_pending(task):
-        return task.created_at + spec.pending_timeout if spec.pending_timeout else None
-    if task.started_at is None or spec.task_timeout is None:
+        waits = spec.pending_timeout and task.runtime != WORKERS
+        return task.created_at + spec.pending_timeout if waits else None
+    timeout = spec.task_timeout
+    if is_operation(spec):
+        step = step_spec(job, task.index)
+        timeout = None if step is None else step.timeout
+    if task.started_at is None or timeout is None:
         return None
-    return task.started_at + spec.task_timeout
+    return task.started_at + timeout
 
 
 def _is_pending(task: TaskStatus) -> bool:
@@ -222,7 +237,9 @@ def moments(job: Job, execution: ExecutionStatus) -> Iterator[datetime]:
         if not spec.suspend:
             for wait in execution.retrying:
                 yield wait.not_before
+            if execution.operation is not None:
+                yield from moments_of_steps(execution.operation)
     for task in execution.active:
-        expires = expires_at(task, spec)
+        expires = expires_at(task, job)
         if expires is not None:
             yield expires

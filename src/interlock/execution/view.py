@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from interlock.execution.children import Children
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId, TaskReport
 
@@ -38,6 +39,10 @@ class ExecutionView(Struct, frozen=True, kw_only=True):
     #: Locks that the Job's status says it holds, or that it needs, and whose records do not name
     #: it: whoever wrote that status was not the admission room.
     ungranted: tuple[str, ...] = ()
+    #: How the Jobs are going that have this one as their parent.
+    children: Children = Children()
+    #: Whether the Job is a part of one that is not over: until that is, it stays readable.
+    has_open_parent: bool = False
     #: Whether some record has not been heard of as it was when the Job was let in.
     grants_unheard: bool = False
 

@@ -39,15 +39,18 @@ _ENDS = {
 def end_of(ended: EndedTask) -> str:
     """How one attempt ended."""
     attempt = f" ({attempt_in_words(ended.attempt)})" if ended.attempt else ""
-    return f"task {ended.index}{attempt} {_how(ended)}"
+    return f"task {ended.index}{attempt} {how_it_ended(ended)}"
 
 
-def _how(ended: EndedTask) -> str:
+def how_it_ended(ended: EndedTask) -> str:
+    """How an attempt ended, without saying which."""
     note = f": {ended.message}" if ended.message else ""
     if ended.result is TaskResult.SUCCEEDED:
         return "succeeded"
     if ended.result is TaskResult.NOT_STARTED:
         return f"could not be started{note}"
+    if ended.result is TaskResult.INTERRUPTED:
+        return f"was cut off{note}"
     if ended.result is TaskResult.WRITTEN_OFF:
         return f"was written off{note}"
     if ended.result is TaskResult.KILLED:

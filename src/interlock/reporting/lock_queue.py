@@ -10,7 +10,7 @@ from msgspec import Struct
 from interlock.admission.lines import place_of, stands_in_line
 from interlock.control.cache import Cache
 from interlock.reporting.why import LineView, WhyView
-from interlock.resources.job import Job
+from interlock.resources.job import Job, lock_requests
 from interlock.resources.lock import Holder, Lock, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.transitions import has_ended
@@ -25,7 +25,7 @@ def locks_asked_for(job: Job) -> Iterable[str]:
     """Under which values a Job is found in the index BY_LOCK."""
     if has_ended(job):
         return ()
-    return (f"{job.metadata.namespace}/{request.key}" for request in job.spec.locks)
+    return (f"{job.metadata.namespace}/{request.key}" for request in lock_requests(job.spec))
 
 
 class HolderAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -62,7 +62,7 @@ class LineReader:
         """All that the answer to "why" depends on."""
         if has_ended(job):
             return WhyView(job=job)
-        keys = [request.key for request in job.spec.locks]
+        keys = [request.key for request in lock_requests(job.spec)]
         keys += [grant.key for grant in job.status.admission.grants]
         return WhyView(job=job, lines={key: self._line(job, key) for key in dict.fromkeys(keys)})
 

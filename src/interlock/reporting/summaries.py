@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from interlock.resources.codec import encode
 from interlock.resources.ends import telling_end
-from interlock.resources.job import CREATOR_ANNOTATION, Job
+from interlock.resources.job import CREATOR_ANNOTATION, Job, lock_requests
 from interlock.resources.transitions import ended_at
 
 
@@ -70,7 +70,7 @@ def summary_of(job: Job) -> JobSummary:
         labels=meta.labels,
         args=spec.args,
         priority=spec.priority,
-        locks=tuple(request.key for request in spec.locks),
+        locks=tuple(request.key for request in lock_requests(spec)),
         waits=tuple(f"{w.reason.value} {w.key}".rstrip() for w in admission.waits),
         started_at=execution.started_at,
         ended_at=ended_at(job),

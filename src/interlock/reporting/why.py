@@ -10,7 +10,7 @@ from msgspec import Struct
 from interlock.control.backoff import LONGEST_S
 from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
 from interlock.resources.ends import culprit, was_not_needed
-from interlock.resources.job import Job, JobPhase, LockRequest
+from interlock.resources.job import Job, JobPhase, LockRequest, lock_requests
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
@@ -98,7 +98,7 @@ def _claims(view: WhyView) -> Iterable[tuple[str, str]]:
         return
     tokens = {grant.key: f" (token {grant.token})" for grant in _grants(view)}
     proven = {grant.key for grant in _grants(view) if _is_proven(view, grant)}
-    for key in dict.fromkeys((*tokens, *(request.key for request in view.job.spec.locks))):
+    for key in dict.fromkeys((*tokens, *(request.key for request in lock_requests(view.job.spec)))):
         if key in proven:
             continue
         line = view.lines.get(key)
@@ -161,7 +161,7 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
     if job.status.phase is JobPhase.QUEUED:
         recorded = [w for w in job.status.admission.waits if w.reason is not WaitReason.LOCK_TAKEN]
         told = [_held_back(job, wait, now) for wait in recorded]
-        for request in job.spec.locks:
+        for request in lock_requests(job.spec):
             told.extend(_lock_waits(view, request, now))
         return (*stalls(view.stalled), *told) or (_not_looked_at(),)
     stalled = view.stalled if job.status.phase in _TO_START else ""

@@ -13,13 +13,14 @@ from interlock.resources.tasks import (
 
 #: An attempt that was stopped for one of these is a failed attempt like any other.
 _COUNTS_AS_FAILED = frozenset({None, StopCause.PENDING_TIMEOUT, StopCause.TASK_TIMEOUT})
+_FAILED = frozenset({TaskResult.FAILED, TaskResult.NOT_STARTED, TaskResult.INTERRUPTED})
 
 
 def counts_as_failed(ended: EndedTask) -> bool:
     """Whether the attempt is a failure of the task, and not the end of the whole Job."""
     if ended.result is TaskResult.KILLED:
         return ended.stop_cause in _COUNTS_AS_FAILED
-    return ended.result in (TaskResult.FAILED, TaskResult.NOT_STARTED)
+    return ended.result in _FAILED
 
 
 def was_not_needed(ended: EndedTask) -> bool:

@@ -9,16 +9,19 @@ from msgspec import field
 
 from interlock.resources.admission import AdmissionStatus
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
+from interlock.resources.naming import MAX_JOB_NAME
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.rules import (
     After,
     Choice,
+    DnsLabel,
     Entries,
     ExactlyOne,
     Items,
     Limit,
     Line,
+    Longest,
     Matches,
     Names,
     NounRule,
@@ -27,6 +30,7 @@ from interlock.resources.rules import (
     SomeTime,
     Unique,
 )
+from interlock.resources.steps import MAX_STEPS, PythonSpec, Step, Target, target_lock
 from interlock.resources.tasks import ExecutionStatus, TaskState
 from interlock.resources.values.durations import Duration
 
@@ -46,6 +50,7 @@ ARG_NAME = "[A-Za-z0-9_.-]{1,253}"
 _ARGUMENTS = Names(ARG_NAME, "expected letters, digits, '_', '.' and '-'")
 _MATRIX_NAMES = Names("[a-z0-9_-]{1,63}", "expected lower-case letters, digits, '_' and '-'")
 _TaskCount = Annotated[int, Limit(1, MAX_TASKS)]
+_JOB_NAME = DnsLabel(MAX_JOB_NAME)
 _ExitCode = Annotated[int, Limit(0, 255)]
 
 #: Kept on a Job until its tasks are proven gone, so that deleting it stops them first.
@@ -60,10 +65,31 @@ REQUEUE_ANNOTATION = "interlock.dev/requeue"
 #: The round that this order was given for, and who gave it. Of another round it says nothing.
 REQUEUE_ROUND_ANNOTATION = "interlock.dev/requeue-round"
 REQUEUED_BY_ANNOTATION = "interlock.dev/requeued-by"
+#: A person's order about an operation (`OperateVerb`), why, who gave it, and for which of its
+#: interventions: for another it says nothing.
+OPERATE_ANNOTATION = "interlock.dev/operate"
+OPERATE_REASON_ANNOTATION = "interlock.dev/operate-reason"
+OPERATE_FOR_ANNOTATION = "interlock.dev/operate-for"
+OPERATED_BY_ANNOTATION = "interlock.dev/operated-by"
 #: The name of the Job that this one repeats.
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
 #: Who created the object: as the door found out, or else as the client told it.
 CREATOR_ANNOTATION = "interlock.dev/creator"
+
+
+class OperateVerb(StrEnum):
+    """What a person may order to be done about an operation."""
+
+    #: To go forward again where it is stuck, with all retries.
+    RETRY = "retry"
+    #: To roll it back: from where it is stuck, or at all.
+    ROLL_BACK = "roll-back"
+    #: To take it as done.
+    SUCCEEDED = "succeeded"
+    #: To take it as failed, with nothing left behind.
+    FAILED = "failed"
+    #: To let it go, whatever it left behind.
+    REMOVE = "remove"
 
 
 class Completion(StrEnum):
@@ -159,7 +185,7 @@ class JobSpec(Noun):
     """What the owner asks for. Only the owner writes it."""
 
     RULES: ClassVar[tuple[NounRule, ...]] = (
-        ExactlyOne("process", "pod", "batch_job", "noop"),
+        ExactlyOne("process", "pod", "batch_job", "steps", "python", "noop"),
         OnlyWith(
             *("force_delete_after", "pod", "batch_job"),
             expected="is for pods and batch Jobs alone: a process is killed after spec.gracePeriod",
@@ -167,12 +193,23 @@ class JobSpec(Noun):
         After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
     )
 
-    #: What to run: exactly one of `process`, `pod`, `batchJob` and `noop`. A process runs where the
-    #: server does, pods and batch Jobs need a cluster.
+    #: What to run: exactly one of `process`, `pod`, `batchJob`, `steps`, `python` and `noop`. A
+    #: process runs where the server does, pods and batch Jobs need a cluster.
     process: ProcessSpec | None = None
     pod: PodTemplate | None = None
     batch_job: BatchJobTemplate | None = None
+    #: An operation: steps that are retried, and undone when they cannot be done.
+    steps: Annotated[tuple[Step, ...], Items(1, MAX_STEPS, "steps"), Unique("name")] | None = None
+    #: An operation whose steps a worker knows.
+    python: PythonSpec | None = None
     noop: NoopSpec | None = None
+    #: What the Job is done to. Jobs with the same target run one at a time, in the order in which
+    #: they were created, whatever their priorities; one that is stuck holds up those behind it.
+    target: Target | None = None
+    #: How many steps of an operation may be under way at a time, where none needs the other.
+    steps_at_once: Annotated[int, Limit(1, MAX_STEPS)] = 1
+    #: How often a step may be cut off without its doing before it counts as out of retries.
+    max_interruptions: Annotated[int, Limit(0, MAX_RETRIES)] = 5
     parallelism: Parallelism | None = None
     completion: Completion = Completion.ALL_SUCCESSFUL
     retries: Retries = Retries()
@@ -202,8 +239,18 @@ class JobSpec(Noun):
     #: Higher goes first in every line; equals go in the order of creation.
     priority: Annotated[int, _INT32] = 0
     locks: Annotated[tuple[LockRequest, ...], Items(0, MAX_LOCKS, "locks"), Unique("key")] = ()
+    #: What sort of operation it is, such as `create_app`.
+    type: Line = ""
     #: A line for people.
     title: Line = ""
+    #: More about it, for people.
+    description: Line = ""
+    #: Whose target it is; that is not always who created the Job.
+    owner: Line = ""
+    #: The Job that this one is a part of: that is not over before this one is.
+    parent: Annotated[str, _JOB_NAME] | None = None
+    #: Whoever asks twice with the same key gets the same Job.
+    idempotency_key: Annotated[str, Longest(200)] | None = None
     #: Values for ${args.NAME}.
     args: Annotated[dict[str, ProgramWord], _ARGUMENTS] = {}
     #: Values by their full names, such as "option.region"; they win over every other value. In a
@@ -230,6 +277,10 @@ class JobPhase(StrEnum):
     TERMINATING = "Terminating"
     #: The Job was told to stop; its tasks are not all proven gone.
     KILLING = "Killing"
+    #: What was done of an operation is being undone.
+    REVERTING = "Reverting"
+    #: What was done of an operation cannot be undone, or must not be: nobody acts but a person.
+    STUCK = "Stuck"
     #: The Job is put back: its tasks are being stopped, and it still holds its locks. Then it waits
     #: again.
     EVICTING = "Evicting"
@@ -263,6 +314,31 @@ class Job(Resource, tag="Job", kw_only=True):
 
     spec: JobSpec
     status: JobStatus = JobStatus()
+
+
+def is_operation(spec: JobSpec) -> bool:
+    """Whether the Job has steps, or will have."""
+    return spec.steps is not None or spec.python is not None
+
+
+def keeps_its_turn(spec: JobSpec) -> bool:
+    """Whether the Job is never put back: what comes after it would overtake it."""
+    return spec.target is not None or is_operation(spec)
+
+
+def steps_of(job: Job) -> tuple[Step, ...]:
+    """The steps of an operation; none as long as no worker has said which there are."""
+    if job.spec.steps is not None:
+        return job.spec.steps
+    operation = job.status.execution.operation
+    return () if operation is None else operation.elaborated or ()
+
+
+def lock_requests(spec: JobSpec) -> tuple[LockRequest, ...]:
+    """Every lock that a Job needs: that of its target, and those it names."""
+    if spec.target is None:
+        return spec.locks
+    return (LockRequest(key=target_lock(spec.target)), *spec.locks)
 
 
 def unknown_attempts(job: Job) -> frozenset[str]:

@@ -6,7 +6,7 @@ from interlock.errors import Problem
 from interlock.resources.job import JobSpec
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource
-from interlock.resources.work_types import Mode, types_of
+from interlock.resources.work_types import Mode, parts_of, types_of
 
 __all__ = ["Mode", "problems_for_mode", "problems_in_mode"]
 
@@ -27,7 +27,8 @@ def problems_in_mode(resource: Resource, mode: Mode) -> tuple[Problem, ...]:
 def problems_for_mode(spec: JobSpec, mode: Mode) -> tuple[Problem, ...]:
     """What a Job asks for that an installation of this mode cannot run."""
     return tuple(
-        Problem(f"spec.{type.path}", type.elsewhere)
-        for type in types_of(spec)
+        Problem(f"{path}.{type.path}", type.elsewhere)
+        for path, part in parts_of(spec)
+        for type in types_of(part)
         if mode not in type.modes
     )

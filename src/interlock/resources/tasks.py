@@ -9,6 +9,8 @@ from msgspec import json
 
 from interlock.resources.metadata import Moment, Noun
 from interlock.resources.naming import MAX_LABEL, cut_name
+from interlock.resources.operation import OperationStatus
+from interlock.resources.steps import Elaboration
 from interlock.resources.values.durations import Duration
 from interlock.resources.values.indexes import IndexSet
 from interlock.resources.work import ProcessWork, Work
@@ -76,6 +78,8 @@ class TaskResult(StrEnum):
     NOT_STARTED = "NotStarted"
     #: A person wrote it off; its fate was never proven.
     WRITTEN_OFF = "WrittenOff"
+    #: It was cut off without its doing: its worker died or was silent for too long.
+    INTERRUPTED = "Interrupted"
 
 
 class PendingReason(StrEnum):
@@ -216,6 +220,10 @@ class ExecutionReason(StrEnum):
     REPLACED = "Replaced"
     #: A person released it while the fate of a task was unknown.
     RELEASED = "Released"
+    #: Some or all of its children failed.
+    CHILDREN_FAILED = "ChildrenFailed"
+    #: A person said what it came to.
+    RESOLVED = "Resolved"
 
 
 class ExecutionStatus(Noun):
@@ -247,6 +255,8 @@ class ExecutionStatus(Noun):
     ended: tuple[EndedTask, ...] = ()
     #: Attempts recorded so far, of all tasks and rounds.
     attempts: int = 0
+    #: How the steps of an operation are going; not given for other Jobs.
+    operation: OperationStatus | None = None
 
 
 #: How many ended attempts a status keeps.
@@ -321,6 +331,11 @@ class TaskReport(Noun):
     #: How far it is, and what it returned when it ended, if it says so.
     progress: Progress | None = None
     returned: Returned | None = None
+    #: The steps that it made of a request, when that is what it was for.
+    elaboration: Elaboration | None = None
+    #: Whether it ended because its worker died or was silent for too long. It may still be doing
+    #: something there, and nothing that it says counts any more.
+    interrupted: bool = False
     #: The runtime that tells this; empty for the mode's own.
     runtime: str = ""
     #: As in the order: whoever has heard all up to it and finds no such Job knows it is gone.

@@ -37,6 +37,8 @@ _LIVE = frozenset(
         JobPhase.RETRY_BACKOFF,
         JobPhase.TERMINATING,
         JobPhase.KILLING,
+        JobPhase.REVERTING,
+        JobPhase.STUCK,
         JobPhase.UNKNOWN,
     }
 )
@@ -61,6 +63,8 @@ JOB_MOVES: dict[JobPhase, frozenset[JobPhase]] = {
     JobPhase.RETRY_BACKOFF: (_LIVE - {JobPhase.RETRY_BACKOFF}) | _STARTED_ENDS,
     JobPhase.TERMINATING: frozenset({JobPhase.KILLING, JobPhase.UNKNOWN}) | _STARTED_ENDS,
     JobPhase.KILLING: frozenset({JobPhase.UNKNOWN}) | _STARTED_ENDS,
+    JobPhase.REVERTING: frozenset({JobPhase.STUCK, JobPhase.UNKNOWN}) | _STARTED_ENDS,
+    JobPhase.STUCK: (_LIVE - {JobPhase.STUCK}) | _STARTED_ENDS,
     JobPhase.EVICTING: frozenset(
         {JobPhase.QUEUED, JobPhase.TERMINATING, JobPhase.KILLING, JobPhase.UNKNOWN}
     )
@@ -104,12 +108,19 @@ def _live_phase(admission: AdmissionStatus, execution: ExecutionStatus) -> JobPh
     states = {task.state for task in execution.active}
     if TaskState.UNKNOWN in states:
         return JobPhase.UNKNOWN
+    operation = execution.operation
+    if operation is not None and operation.stuck_at is not None:
+        return JobPhase.STUCK
+    if operation is not None and operation.reverting_for:
+        return JobPhase.REVERTING
     if execution.stopping_for is not None:
         decided = execution.stopping_for in _DECIDED
         return JobPhase.TERMINATING if decided else JobPhase.KILLING
     if admission.phase is AdmissionPhase.EVICTING:
         return JobPhase.EVICTING
     if execution.retrying and TaskState.RUNNING not in states:
+        return JobPhase.RETRY_BACKOFF
+    if operation is not None and operation.next_attempt_at is not None:
         return JobPhase.RETRY_BACKOFF
     if TaskState.RUNNING in states or TaskState.KILLING in states:
         return JobPhase.RUNNING

@@ -6,6 +6,9 @@ write under `spec` is in `process` and `pods`; which types there are is in `work
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Any
+
 from interlock.resources.metadata import Noun
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import EnvFile, ProcessLimits
@@ -34,6 +37,29 @@ class PodWork(Work, tag="pod"):
     """A pod of a cluster."""
 
     template: PodTemplate
+
+
+class PythonCall(StrEnum):
+    """What a function of an application is called for."""
+
+    #: To turn a request into steps; or, of a plain function, to say that it is the only one.
+    ELABORATE = "elaborate"
+    #: To do a step.
+    RUN = "run"
+    #: To undo it.
+    UNDO = "undo"
+
+
+class PythonWork(Work, tag="python"):
+    """A function of an application that a worker has loaded."""
+
+    function: str
+    args: dict[str, Any] = {}
+    call: PythonCall = PythonCall.RUN
+    #: The step that it is for.
+    step: str = ""
+    #: What earlier steps returned, and of one to be undone also itself, as JSON by their names.
+    results: dict[str, str] = {}
 
 
 class BatchWork(Work, tag="batchJob"):

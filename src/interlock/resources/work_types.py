@@ -20,15 +20,20 @@ from interlock.resources.checks.pods import check_batch_job, check_pod
 from interlock.resources.job import JobSpec
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import ProcessSpec
+from interlock.resources.steps import PythonSpec, StepWork
 from interlock.resources.values.free_form import Walk, with_texts
-from interlock.resources.values.texts import MAX_OBJECT_BYTES
+from interlock.resources.values.texts import MAX_OBJECT_BYTES, check_free_form
 from interlock.resources.variables import substitute
-from interlock.resources.work import BatchWork, PodWork, ProcessWork, Work
+from interlock.resources.work import BatchWork, PodWork, ProcessWork, PythonWork, Work
 
 #: A text in which variables stand for values: its field, its place there, and itself.
 Text = tuple[str, str | int | None, str]
 #: The variables of one attempt, worked out when a text names one.
 Values = Callable[[], Mapping[str, str]]
+
+
+#: The runtime of what workers do.
+WORKERS = "workers"
 
 
 class Mode(StrEnum):
@@ -68,8 +73,8 @@ class WorkType(Struct, frozen=True, kw_only=True):
     #: Data of others in it, however deep; None when there is none.
     free_form: Callable[[Any], Mapping[str, Any]] | None = None
 
-    def given(self, spec: JobSpec) -> Any:
-        """What a Job asks for of this type; None when it asks for none."""
+    def given(self, spec: JobSpec | StepWork) -> Any:
+        """What a Job or a step asks for of this type; None when it asks for none."""
         return getattr(spec, self.field, None)
 
 
@@ -89,14 +94,23 @@ def work_types() -> Sequence[WorkType]:
     return tuple(_TYPES.values())
 
 
-def types_of(spec: JobSpec) -> Iterator[WorkType]:
-    """The types of work that a Job asks for: one, unless it is wrong."""
+def types_of(spec: JobSpec | StepWork) -> Iterator[WorkType]:
+    """The types of work that a Job or a step asks for: one, unless it is wrong."""
     return (type for type in _TYPES.values() if type.given(spec) is not None)
 
 
-def type_of(spec: JobSpec) -> WorkType | None:
-    """The type of work that a Job asks for."""
+def type_of(spec: JobSpec | StepWork) -> WorkType | None:
+    """The type of work that a Job or a step asks for."""
     return next(types_of(spec), None)
+
+
+def parts_of(spec: JobSpec) -> Iterator[tuple[str, JobSpec | StepWork]]:
+    """Everything of a Job that may ask for work, with its path: itself, and what its steps do."""
+    yield "spec", spec
+    for at, step in enumerate(spec.steps or ()):
+        yield f"spec.steps[{at}].run", step.run
+        if step.undo is not None:
+            yield f"spec.steps[{at}].undo", step.undo
 
 
 def runs_nothing(spec: JobSpec) -> bool:
@@ -107,8 +121,10 @@ def runs_nothing(spec: JobSpec) -> bool:
 
 def texts_of(spec: JobSpec) -> Iterator[Text]:
     """Every text of a Job in which variables stand for values."""
-    for type in types_of(spec):
-        yield from type.texts(type.given(spec))
+    for path, part in parts_of(spec):
+        for type in types_of(part):
+            for field, at, text in type.texts(type.given(part)):
+                yield field.replace("spec", path, 1), at, text
 
 
 def listed(types: Sequence[WorkType]) -> str:
@@ -222,6 +238,17 @@ def _free_form(template: PodTemplate | BatchJobTemplate) -> Mapping[str, Any]:
     return template.spec
 
 
+# Operations
+
+
+def _by_step(given: Any, values: Values) -> Work:  # noqa: ARG001  As those that make some.
+    raise AssertionError("the steps of an operation are ordered one by one")
+
+
+def _check_python(python: PythonSpec, to: Findings) -> None:
+    check_free_form("spec.python.args", python.args, to)
+
+
 _NO_PROCESSES = "a cluster runs no processes: give spec.pod with the command in a container"
 _NO_CLUSTER = (
     "needs a Kubernetes cluster: this server runs processes on its own machine;"
@@ -261,6 +288,16 @@ for _type in (
         texts=lambda template: _template_texts("spec.batchJob", template),
         work=lambda template, values: BatchWork(template=_filled(template, values)),
         free_form=_free_form,
+    ),
+    WorkType(field="steps", path="steps", modes=frozenset(Mode), work=_by_step),
+    WorkType(
+        field="python",
+        path="python",
+        modes=frozenset(Mode),
+        check=_check_python,
+        work=lambda python, _: PythonWork(function=python.function, args=python.args),
+        free_form=lambda python: python.args,
+        runtime=WORKERS,
     ),
     WorkType(field="noop", path="noop", modes=frozenset(Mode)),
 ):

@@ -23,7 +23,7 @@ from interlock.admission.claims.claim import (
     total,
 )
 from interlock.admission.claims.proof import Jobs, grant_of, kept
-from interlock.admission.lines import Lines, place_of, stands_in_line
+from interlock.admission.lines import Lines, may_be_granted, place_of, stands_in_line
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.metadata import Key
 from interlock.resources.transitions import has_ended, was_admitted
@@ -132,7 +132,7 @@ def candidate_for(known: Known, claim: ClaimKey, holders: tuple[Any, ...]) -> Ca
 
 def _as_candidate(known: Known, job: Job, claim: ClaimKey) -> Candidate:
     asks = known.asks(job)
-    has_way = all(claim_view(known, job, ask).is_free for ask in asks)
+    has_way = may_be_granted(job) and all(claim_view(known, job, ask).is_free for ask in asks)
     return Candidate(job=job, ask=next(a for a in asks if a.key == claim), has_way=has_way)
 
 

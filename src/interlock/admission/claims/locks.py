@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from interlock.admission.claims.claim import COUNT, ONE, Amounts, Ask, ClaimKey
 from interlock.resources.actions import Decision, DeleteResource
 from interlock.resources.admission import RefusalReason, WaitReason
-from interlock.resources.job import Job, LockRequest
+from interlock.resources.job import Job, LockRequest, lock_requests
 from interlock.resources.lock import Holder, Lock, LockSpec, LockStatus, lock_name
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.waits import WORDS
@@ -28,7 +28,7 @@ class LockClaims:
 
     def asks(self, job: Job) -> tuple[Ask, ...]:
         """One of each lock that the Job names, in its own namespace."""
-        requests = job.spec.locks
+        requests = lock_requests(job.spec)
         if not requests:
             return ()
         namespace = job.metadata.namespace

@@ -14,7 +14,7 @@ from interlock.client.reports import Excerpt, Report
 from interlock.reporting.listing import page, read_listing
 from interlock.reporting.why import WhyView, explain
 from interlock.resources.codec import to_builtins
-from interlock.resources.job import Job
+from interlock.resources.job import Job, lock_requests
 from interlock.resources.metadata import Key
 from interlock.resources.transitions import has_ended
 
@@ -56,7 +56,7 @@ class ClusterReports:
     def _view(self, namespace: str, name: str) -> WhyView:
         """The Job, and the lines it stands in; the others are listed only when they matter."""
         job = read_job(self._api, namespace, name)
-        if has_ended(job) or not (job.spec.locks or job.status.admission.grants):
+        if has_ended(job) or not (lock_requests(job.spec) or job.status.admission.grants):
             return WhyView(job=job)
         snapshot = read_snapshot(self._api, namespace)
         found: Job = snapshot.jobs.get(Key("Job", namespace, name)) or job

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from interlock.resources.kinds import Kind
 from interlock.resources.values.free_form import is_deeper
-from interlock.resources.work_types import types_of
+from interlock.resources.work_types import parts_of, types_of
 
 #: Far beyond what a Job may have, far below what we can carry.
 MAX_DEPTH = 200
@@ -33,10 +33,11 @@ def bounded(kind: Kind) -> Callable[[_T], _T]:
     def let_through(spec: _T) -> _T:
         work = kind.work_in(spec)
         assert work is not None
-        for type in types_of(work):
-            others = type.free_form(type.given(work)) if type.free_form is not None else {}
-            if is_deeper(others, MAX_DEPTH):
-                raise msgspec.ValidationError(_TOO_DEEP)
+        for _, part in parts_of(work):
+            for type in types_of(part):
+                others = type.free_form(type.given(part)) if type.free_form is not None else {}
+                if is_deeper(others, MAX_DEPTH):
+                    raise msgspec.ValidationError(_TOO_DEEP)
         return spec
 
     return let_through

@@ -13,6 +13,9 @@ from interlock.resources.work_types import work_types
 #: Fields that tasks were, or may have been, started with. Of locks only the keys count.
 FROZEN_ONCE_ADMITTED = (
     *(type.path for type in work_types()),
+    "target",
+    "parent",
+    "idempotencyKey",
     "parallelism",
     "completion",
     "startAfter",

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from math import prod
 
 from interlock.findings import Findings, child, did_you_mean, nearest, shortened
+from interlock.resources.checks.operations import check_operation
 from interlock.resources.checks.validator import check_rules
-from interlock.resources.job import ARG_NAME, MAX_TASKS, JobSpec, Retries
+from interlock.resources.job import ARG_NAME, MAX_TASKS, JobSpec, Retries, is_operation
+from interlock.resources.steps import StepWork
 from interlock.resources.values.texts import MAX_ARGUMENT_BYTES, MAX_OBJECT_BYTES
 from interlock.resources.variables import PREFIXES, longest_values, names_in
-from interlock.resources.work_types import texts_of, types_of
+from interlock.resources.work_types import WorkType, parts_of, texts_of, types_of
 
 _ARG_NAME = re.compile(ARG_NAME)
 
@@ -31,8 +33,11 @@ def check_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {}) -> No
 
 def check_rest_of_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {}) -> None:
     """Check what the rules cannot say."""
-    for type in types_of(spec):
-        type.check(type.given(spec), to)
+    for path, part in parts_of(spec):
+        for type in types_of(part):
+            _check_work(path, type, part, to)
+    if is_operation(spec):
+        check_operation(spec, to)
     if spec.parallelism is not None and spec.parallelism.matrix is not None:
         _check_combinations(spec.parallelism.matrix, to)
     if spec.retries.retry_exit_codes and spec.retries.fail_exit_codes:
@@ -40,6 +45,16 @@ def check_rest_of_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {
     if spec.substitutions:
         _check_substitutions(spec.substitutions, to)
     _check_variables(spec, values, to)
+
+
+def _check_work(path: str, type: WorkType, part: JobSpec | StepWork, to: Findings) -> None:
+    if path == "spec":
+        type.check(type.given(part), to)
+        return
+    found = Findings()
+    type.check(type.given(part), found)
+    for problem in found.problems:
+        to.add(problem.path.replace("spec", path, 1), problem.message, problem.found)
 
 
 def _check_combinations(matrix: dict[str, tuple[str, ...]], to: Findings) -> None:
@@ -75,7 +90,10 @@ def _check_variables(spec: JobSpec, values: Mapping[str, int], to: Findings) -> 
         if "${" in text:
             lengths = lengths or {**values, **longest_values(spec)}
             in_all += _check_text(field, at, text, lengths, to)
-    most = max((type.most_text for type in types_of(spec)), default=MAX_OBJECT_BYTES)
+    most = max(
+        (type.most_text for _, part in parts_of(spec) for type in types_of(part)),
+        default=MAX_OBJECT_BYTES,
+    )
     if in_all > most:
         message = f"its texts grow beyond {most} bytes in all once their variables have values"
         to.add("spec", message)
@@ -93,7 +111,7 @@ def _check_text(
         elif not to.is_full:
             message = f"unknown variable ${{{shortened(name)}}}{did_you_mean(name, lengths)}"
             to.add(field if at is None else child(field, at), message, text)
-    most = MAX_OBJECT_BYTES if field == "spec.process.stdin" else MAX_ARGUMENT_BYTES
+    most = MAX_OBJECT_BYTES if field.endswith(".process.stdin") else MAX_ARGUMENT_BYTES
     if grown > most:
         message = f"grows beyond {most} bytes once its variables have values"
         to.add(field if at is None else child(field, at), message, text)

@@ -1,0 +1,288 @@
+"""Steering of operations: what a person, the clock or its children make of one beside its steps."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from interlock.execution.children import Children
+from interlock.execution.operations import (
+    Next,
+    begun,
+    completed,
+    is_done,
+    is_over,
+    move,
+    reverting,
+    specs_of,
+    take_in,
+    told,
+)
+from interlock.execution.stopping import (
+    Settled,
+    Stops,
+    ended,
+    expires_at,
+    told_to_stop,
+)
+from interlock.execution.stopping import told as stopped
+from interlock.execution.view import ExecutionView
+from interlock.resources.job import (
+    OPERATE_ANNOTATION,
+    OPERATE_FOR_ANNOTATION,
+    OPERATE_REASON_ANNOTATION,
+    OPERATED_BY_ANNOTATION,
+    Job,
+    OperateVerb,
+)
+from interlock.resources.operation import (
+    CompletionState,
+    OperationStatus,
+    StepState,
+    StepStatus,
+    is_undo,
+)
+from interlock.resources.tasks import (
+    EndedTask,
+    ExecutionReason,
+    ExecutionStatus,
+    JobResult,
+    StopCause,
+    TaskState,
+    TaskStatus,
+)
+
+_STOPPED_FOR = {
+    ExecutionReason.KILLED: StopCause.KILLED,
+    ExecutionReason.DELETED: StopCause.DELETED,
+    ExecutionReason.TIMEOUT: StopCause.JOB_TIMEOUT,
+    ExecutionReason.REPLACED: StopCause.REPLACED,
+}
+
+
+class Steered(NamedTuple):
+    """An operation after a look."""
+
+    execution: ExecutionStatus
+    stops: Stops
+    next: Next
+
+
+def steer(
+    view: ExecutionView,
+    job: Job,
+    execution: ExecutionStatus,
+    over: tuple[EndedTask, ...],
+    room: int,
+    now: datetime,
+) -> Steered:
+    """Take in what ended, then what a person ordered, then start what is due.
+
+    `execution` has what is left of the attempts; `room` is how many may be added, none when nothing
+    may be started.
+    """
+    before = begun(job)
+    operation, fresh = take_in(job, before, over, view.reports, now)
+    operation = _ordered(job, operation, now)
+    operation = _cancelled(job, operation, execution, now)
+    execution, stops = _stop(job, execution, operation, now)
+    found = move(job, operation, fresh, room, now)
+    operation = told(before, found.operation, now)
+    execution = replace(execution, operation=operation, total=_total(job, operation))
+    settled = _settled(job, operation, execution, view.children)
+    if settled is not None:
+        execution = _ended(execution, settled, now)
+        return Steered(execution, Stops(()), Next(operation))
+    return Steered(execution, stops, found._replace(operation=operation))
+
+
+def _total(job: Job, operation: OperationStatus) -> int:
+    if job.spec.steps is None and operation.elaborated is None:
+        return 0
+    return len(operation.steps)
+
+
+# What a person orders
+
+
+def order_to(job: Job, operation: OperationStatus) -> tuple[OperateVerb, str] | None:
+    """What a person orders to be done about the operation as it is, and why."""
+    annotations = job.metadata.annotations
+    if annotations.get(OPERATE_FOR_ANNOTATION) != str(operation.interventions):
+        return None
+    try:
+        verb = OperateVerb(annotations.get(OPERATE_ANNOTATION, ""))
+    except ValueError:
+        return None
+    reason = annotations.get(OPERATE_REASON_ANNOTATION, "")
+    who = annotations.get(OPERATED_BY_ANNOTATION, "")
+    return verb, f"by {who}: {reason}" if who else reason
+
+
+def _ordered(job: Job, operation: OperationStatus, now: datetime) -> OperationStatus:
+    found = order_to(job, operation)
+    if found is None:
+        return operation
+    verb, _ = found
+    if verb is OperateVerb.RETRY and operation.stuck_at is not None:
+        return replace(
+            operation,
+            steps=tuple(map(_forward, operation.steps)),
+            reverting=False,
+            reverting_for="",
+            stuck_at=None,
+            stuck_message="",
+            interventions=operation.interventions + 1,
+        )
+    if verb is OperateVerb.ROLL_BACK:
+        return _rolled_back(job, operation, now)
+    return operation
+
+
+def _forward(step: StepStatus) -> StepStatus:
+    """A step of a stuck operation that is to go forward again, with all its retries."""
+    kept = step.state is StepState.DONE or (
+        step.state is StepState.TO_UNDO and step.ended_at is not None
+    )
+    return replace(
+        step,
+        state=StepState.DONE if kept else StepState.WAITS,
+        retries=0,
+        undo_retries=0,
+        interruptions=0,
+        interrupted=False,
+        not_before=None,
+        undo_for="",
+        ended_at=step.ended_at if kept else None,
+    )
+
+
+def _rolled_back(job: Job, operation: OperationStatus, now: datetime) -> OperationStatus:
+    """The operation that a person wants undone: from where it is stuck, or at all."""
+    if any(step.state in (StepState.RUNNING, StepState.UNDOING) for step in operation.steps):
+        if operation.reverting:
+            return operation
+        return replace(operation, reverting_for=ExecutionReason.KILLED.value)
+    specs = specs_of(job, operation)
+    again = operation if operation.reverting else reverting(operation, specs)
+    steps = tuple(
+        replace(step, undo_retries=0, interruptions=0, interrupted=True, not_before=now)
+        if step.state is StepState.UNDO_FAILED
+        else step
+        for step in again.steps
+    )
+    return replace(
+        again,
+        steps=steps,
+        reverting_for=operation.reverting_for or ExecutionReason.KILLED.value,
+        stuck_at=None,
+        stuck_message="",
+        interventions=operation.interventions + 1,
+    )
+
+
+# What ends it early
+
+
+def _cancelled(
+    job: Job, operation: OperationStatus, execution: ExecutionStatus, now: datetime
+) -> OperationStatus:
+    """Have the operation rolled back that is to stop, unless it is too late for that.
+
+    From the first attempt of an irreversible step on, it goes on to its end.
+    """
+    if operation.reverting_for or operation.reverting:
+        return operation
+    stop = told_to_stop(job, execution, now)
+    if stop is None:
+        return operation
+    specs = specs_of(job, operation)
+    if any(spec.irreversible and s.runs for s, spec in zip(operation.steps, specs, strict=True)):
+        return operation
+    if operation.stuck_at is not None:
+        return operation
+    return replace(operation, reverting_for=stop.reason.value, error=stop.message)
+
+
+def _stop(
+    job: Job, execution: ExecutionStatus, operation: OperationStatus, now: datetime
+) -> tuple[ExecutionStatus, Stops]:
+    """Find the attempts to be stopped: those out of time, and those of a Job that is killed.
+
+    A stop lets the steps under way come to their ends; a kill, and a timeout, do not. What undoes a
+    step is never stopped but for its own timeout.
+    """
+    cause: StopCause | None = None
+    if operation.reverting_for and not operation.reverting:
+        reason = ExecutionReason(operation.reverting_for)
+        at_once = reason is ExecutionReason.TIMEOUT or not job.spec.grace_period
+        cause = _STOPPED_FOR.get(reason) if at_once else None
+    active: list[TaskStatus] = []
+    new: list[TaskStatus] = []
+    for task in execution.active:
+        if task.stop_cause is None:
+            why = cause if not is_undo(task.index) else None
+            expires = expires_at(task, job)
+            if why is None and expires is not None and expires <= now:
+                pending = task.state is TaskState.STARTING
+                why = StopCause.PENDING_TIMEOUT if pending else StopCause.TASK_TIMEOUT
+            if why is not None:
+                task = stopped(task, job.spec, why, now)
+                new.append(task)
+        active.append(task)
+    stops = Stops(tuple(active), tuple(new))
+    return (replace(execution, active=stops.active) if new else execution), stops
+
+
+# How it ends
+
+
+def _settled(
+    job: Job, operation: OperationStatus, execution: ExecutionStatus, children: Children
+) -> tuple[CompletionState, Settled, JobResult | None] | None:
+    """What the operation came to, if it is over."""
+    if execution.active or any(s.state is StepState.RUNNING for s in operation.steps):
+        return None
+    found = order_to(job, operation)
+    if found is not None and found[0] in (OperateVerb.SUCCEEDED, OperateVerb.FAILED):
+        verb, reason = found
+        succeeded = verb is OperateVerb.SUCCEEDED
+        to = CompletionState.SUCCESS if succeeded else CompletionState.FAILED
+        result = JobResult.SUCCEEDED if succeeded else JobResult.FAILED
+        return to, Settled(ExecutionReason.RESOLVED, f"declared {to} {reason}"), result
+    if found is not None and found[0] is OperateVerb.REMOVE and job.is_going:
+        return CompletionState.FAILED, Settled(ExecutionReason.DELETED, f"removed {found[1]}"), None
+    if is_over(operation):
+        reason = ExecutionReason(operation.reverting_for)
+        return CompletionState.FAILED, Settled(reason, operation.error), None
+    if operation.reverting or operation.reverting_for or not is_done(operation):
+        return None
+    if job.spec.steps is None and operation.elaborated is None:
+        return None
+    if children.unfinished:
+        return None
+    return _with_children(children)
+
+
+def _with_children(
+    children: Children,
+) -> tuple[CompletionState, Settled, JobResult | None]:
+    if not children.failed:
+        return CompletionState.SUCCESS, Settled(ExecutionReason.COMPLETED), None
+    told = f"{children.failed} of {children.total} children failed"
+    to = CompletionState.PARTIAL_SUCCESS if children.succeeded else CompletionState.FAILED
+    return to, Settled(ExecutionReason.CHILDREN_FAILED, told), None
+
+
+def _ended(
+    execution: ExecutionStatus,
+    settled: tuple[CompletionState, Settled, JobResult | None],
+    now: datetime,
+) -> ExecutionStatus:
+    to, how, result = settled
+    assert execution.operation is not None
+    over = completed(execution.operation, to, now)
+    made = ended(replace(execution, operation=over), how, now)
+    return made if result is None else replace(made, result=result)
