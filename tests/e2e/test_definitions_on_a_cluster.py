@@ -23,6 +23,7 @@ from interlock.resources.job import Job
 from interlock.resources.kinds import decode
 from interlock.resources.lock import lock_name
 from interlock.resources.work import BatchWork, PodWork
+from interlock.resources.work_types import work_types
 from support.kube.access import Access, Answer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,7 @@ PODS: dict[str, Any] = runpy.run_path(
 )  # fmt: skip
 MOMENT = "2026-01-05T12:00:00Z"
 #: What a Job can run; every Job needs one of them.
-WORK = {"process", "pod", "batchJob", "noop"}
+WORK = {type.path for type in work_types()}
 
 
 def rows_of(test: str) -> list[Any]:

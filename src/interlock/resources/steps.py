@@ -10,14 +10,12 @@ from interlock.resources.pods import PodTemplate
 from interlock.resources.process import ProcessSpec
 from interlock.resources.rules import (
     ExactlyOne,
-    Items,
     Limit,
     Line,
     Matches,
     NounRule,
     OnlyWith,
     SomeTime,
-    Unique,
 )
 from interlock.resources.values.durations import Duration
 
@@ -29,8 +27,8 @@ TARGET_LOCKS = "target/"
 _StepName = Annotated[
     str,
     Matches(
-        "[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?",
-        "expected at most 63 letters, digits, '_' and '-', a letter or digit first and last",
+        "[A-Za-z0-9_.-]{1,63}",
+        "expected 1 to 63 letters, digits, '_', '.' and '-'",
         longest=63,
     ),
 ]
@@ -123,19 +121,19 @@ class Step(Noun):
     name: _StepName
     run: StepWork
     #: The steps that must be done first; None is the step before it, an empty list is none.
-    needs: Annotated[tuple[_StepName, ...], Items(0, MAX_STEPS, "steps"), Unique()] | None = None
+    needs: tuple[str, ...] | None = None
     #: What takes it back. It must cope with a step that did nothing, or only a part.
     undo: StepWork | None = None
     retries: StepRetries = StepRetries()
     undo_retries: UndoRetries | None = None
     before_retry: BeforeRetry = BeforeRetry.AS_IS
     #: For beforeRetry RollBack: steps that this one needs, directly or through others.
-    roll_back: Annotated[tuple[_StepName, ...], Items(0, MAX_STEPS, "steps"), Unique()] = ()
+    roll_back: tuple[str, ...] = ()
     #: From its first attempt on nothing is rolled back any more: once it is out of retries the
     #: operation is stuck until a person decides.
     irreversible: bool = False
     #: Its undo is left out when this step is undone too.
-    undo_covered_by: _StepName | None = None
+    undo_covered_by: str | None = None
     #: An attempt that takes longer is stopped, and counts as failed; so is one to undo it.
     timeout: SomeTime | None = None
 

@@ -30,6 +30,7 @@ from interlock.resources.describe.shapes import default_of, fields_of, plain
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Condition
 from interlock.resources.rules import Rules, rules_of
+from interlock.resources.steps import Step
 from interlock.resources.values.durations import Duration
 
 
@@ -55,6 +56,8 @@ def _refined(
     kind = plain(kind)[0]
     made = {name: value for name, value in made.items() if name != "nullable"}
     match kind:
+        case shape.StructType(cls=cls) if cls is Step:
+            made = _open(made, cls, path, more)
         case shape.StructType(cls=cls):
             made = _noun(made, cls, path, more)
         case shape.VarTupleType(item_type=item):
@@ -82,6 +85,22 @@ def _noun(made: Schema, cls: type[Struct], path: str, more: Mapping[str, Schema]
             for name, field in fields_of(cls).items()
         }
     return limited(made, of_noun(cls))
+
+
+def _open(made: Schema, cls: type[Struct], path: str, more: Mapping[str, Schema]) -> Schema:
+    """A noun of which a definition knows the name alone; the webhook checks the rest.
+
+    An API server adds up what all rules of a definition might cost. Those of a step, for as many
+    as an operation may have and for what runs each and undoes it, are far beyond what it allows.
+    """
+    field = fields_of(cls)["name"]
+    name = _field(made["properties"]["name"], field, f"{path}.name", rules_of(cls), more)
+    kept = {key: made[key] for key in ("type", "description") if key in made}
+    return kept | {
+        "properties": {"name": name},
+        "required": ["name"],
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
 
 
 def _field(

@@ -65,10 +65,14 @@ def _check_step(path: str, step: Step, names: list[str], to: Findings) -> None:
 def _check_known(
     path: str, given: Iterable[str], names: list[str], to: Findings, *, one: bool = False
 ) -> None:
+    seen: set[str] = set()
     for at, name in enumerate(given):
+        place = path if one else f"{path}[{at}]"
         if name not in names:
-            place = path if one else f"{path}[{at}]"
             to.add(place, f"there is no such step{did_you_mean(name, names)}", name)
+        elif name in seen:
+            to.add(place, "is there twice", name)
+        seen.add(name)
 
 
 def _ring(steps: tuple[Step, ...]) -> list[str]:
