@@ -75,6 +75,8 @@ def _check_variables(spec: JobSpec, values: Mapping[str, int], to: Findings) -> 
         if "${" in text:
             lengths = lengths or {**values, **longest_values(spec)}
             in_all += _check_text(field, at, text, lengths, to)
+    if lengths is None:
+        return  # No text names a variable, so none grows.
     most = max((type.most_text for type in types_of(spec)), default=MAX_OBJECT_BYTES)
     if in_all > most:
         message = f"its texts grow beyond {most} bytes in all once their variables have values"
