@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
-from interlock.commands.errors import OrderRefusedError, Refusal
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 #: Done.
 OK = 0
@@ -83,29 +79,6 @@ class AnswerError(CommandError):
         causes = details.get("causes") if isinstance(details, dict) else None
         #: For Invalid: each field that is wrong, and why.
         self.causes: list[dict[str, str]] = causes if isinstance(causes, list) else []
-
-
-def told_as_command(error: OrderRefusedError) -> CommandError:
-    """The refusal of a command, in terms of the flags that gave its options."""
-    message = error.message
-    if error.option:
-        given = f" {error.found!r}" if error.found else ""
-        message = f"--{_FLAGS.get(error.option, error.option)}{given}: {message}"
-    code = CONFLICT if error.refusal is Refusal.CONFLICT else BAD_INPUT
-    return CommandError(message, hint=error.hint, code=code)
-
-
-#: Options of commands that are typed by another name.
-_FLAGS = {"lasts": "for"}
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Have refusals of commands end the command line as its own errors do."""
-    try:
-        yield
-    except OrderRefusedError as error:
-        raise told_as_command(error) from None
 
 
 #: Nobody mistypes words longer than this; they are not compared.

@@ -380,7 +380,8 @@ def _take_out_name(notes: dict[str, str]) -> None:
 
 def _changed(old: Resource, notes: Mapping[str, str], *names: str) -> bool:
     before = old.metadata.annotations
-    return any(before.get(name) != notes.get(name) for name in names)
+    # Most writes change none at all.
+    return before != notes and any(before.get(name) != notes.get(name) for name in names)
 
 
 def _sign_stop(old: Job, new: Job, notes: dict[str, str], person: str) -> None:

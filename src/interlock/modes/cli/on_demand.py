@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from interlock.client.errors import BAD_INPUT, CommandError, told_as_command
+from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.client.kinds import JOB_CONFIGS, parse_name
 from interlock.client.moments import server_now
+from interlock.client.refusals import told_as_command
 from interlock.client.schedules import read_one
 from interlock.commands.change import By
 from interlock.commands.errors import OrderRefusedError

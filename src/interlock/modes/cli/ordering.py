@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 from msgspec import ValidationError
 
-from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError, refusals
+from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError
 from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, kind_named, parse_name
 from interlock.client.moments import server_now
+from interlock.client.refusals import refusals
 from interlock.client.schedules import noun_of, read_calendars
 from interlock.commands.change import By, Change, Write, rebased
 from interlock.commands.controlled import LONGEST, ControlledView

@@ -90,6 +90,8 @@ def _check_variables(spec: JobSpec, values: Mapping[str, int], to: Findings) -> 
         if "${" in text:
             lengths = lengths or {**values, **longest_values(spec)}
             in_all += _check_text(field, at, text, lengths, to)
+    if lengths is None:
+        return  # No text names a variable, so none grows.
     most = max(
         (type.most_text for _, part in parts_of(spec) for type in types_of(part)),
         default=MAX_OBJECT_BYTES,

@@ -17,9 +17,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from interlock.client.errors import BAD_INPUT, OK, CommandError, refusals
+from interlock.client.errors import BAD_INPUT, OK, CommandError
 from interlock.client.kinds import Kind, parse_names
 from interlock.client.moments import server_now
+from interlock.client.refusals import refusals
 from interlock.commands.dates import DayWords
 from interlock.forecast.rehearsal.times import read_moment
 from interlock.forecast.upcoming import (

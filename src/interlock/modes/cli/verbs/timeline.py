@@ -16,9 +16,10 @@ import argparse
 import shutil
 from datetime import date, datetime, timedelta
 
-from interlock.client.errors import BAD_INPUT, OK, CommandError, refusals
+from interlock.client.errors import BAD_INPUT, OK, CommandError
 from interlock.client.kinds import Kind, parse_names
 from interlock.client.moments import server_now
+from interlock.client.refusals import refusals
 from interlock.commands.dates import DayWords
 from interlock.forecast.rehearsal.times import read_moment
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
