@@ -17,6 +17,7 @@ from interlock.commands.errors import OrderRefusedError
 from interlock.commands.exceptions import Extending, Holding, Skipping
 from interlock.commands.jobs import Releasing, Requeuing, Stopping
 from interlock.commands.on_demand import Running, Switching
+from interlock.commands.operations import Operating, Resolving
 from interlock.commands.suspension import Suspending
 from interlock.commands.table import COMMANDS, Command
 from interlock.resources.controlled_job import ControlledJob
@@ -35,6 +36,8 @@ WAYS: dict[type[Noun], list[Noun]] = {
     Stopping: [Stopping(), Stopping(reason="why")],
     Releasing: [Releasing(reason="sure")],
     Requeuing: [Requeuing(reason="slow")],
+    Operating: [Operating(reason="why")],
+    Resolving: [Resolving(reason="why")],
     Suspending: [Suspending(), Suspending(reason="why")],
     Running: [Running(), Running(after=Duration(hours=1))],
     Switching: [Switching(), Switching(schedule=0)],

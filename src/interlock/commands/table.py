@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock.commands import exceptions, jobs, manual_runs, on_demand, suspension
+from interlock.commands import exceptions, jobs, manual_runs, on_demand, operations, suspension
 from interlock.commands.change import By, Change
 from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind
 from interlock.resources.metadata import Noun
@@ -74,6 +74,34 @@ def _all() -> tuple[Command, ...]:
             "say that its Unknown tasks are gone: it ends, its locks pass on",
         ),
         ("retry", jobs.Retrying, jobs.retry, _MAKES, "run it again, as a new Job"),
+        (
+            "go-forward",
+            operations.Operating,
+            operations.go_forward,
+            _CHANGES,
+            "have a stuck operation tried again, with all its retries",
+        ),
+        (
+            "roll-back",
+            operations.Operating,
+            operations.roll_back,
+            _CHANGES,
+            "have what was done of an operation undone",
+        ),
+        (
+            "resolve",
+            operations.Resolving,
+            operations.resolve,
+            _CHANGES,
+            "say what a stuck operation came to: it is over",
+        ),
+        (
+            "let-go",
+            operations.Operating,
+            operations.remove,
+            _CHANGES,
+            "let a stuck operation go once it is deleted, whatever it left",
+        ),
     )
     of_configs = (
         ("run", on_demand.Running, on_demand.run, _MAKES, "make a Job of it now, or for later"),

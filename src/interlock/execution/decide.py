@@ -24,7 +24,7 @@ from interlock.execution.stopping import (
     stopping,
 )
 from interlock.execution.view import ExecutionView
-from interlock.execution.wording import FORGET, ends, outcome
+from interlock.execution.wording import FORGET, ends, how_it_ended, outcome
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
@@ -42,6 +42,7 @@ from interlock.resources.job import (
     Job,
     is_operation,
     released_attempts,
+    task_words,
 )
 from interlock.resources.tasks import (
     KEPT_ENDED,
@@ -192,7 +193,9 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
     steered = steer(view, job, execution, folded.over, max(0, room), now)
     execution, found = steered.execution, steered.next
     if execution.result is not None:
-        return _end(view, job, execution, folded.over)
+        plan = _end(view, job, execution, ())
+        reason = "; ".join((*_steps_ended(job, folded.over), plan.decision.reason))
+        return plan._replace(decision=replace(plan.decision, reason=reason))
     # The steps that were made just now are in what is about to be recorded.
     ahead = replace(job, status=replace(job.status, execution=execution))
     try:
@@ -208,8 +211,16 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
     decision = compose(view, job, folded, execution, steered.stops, launches, now)
     if found.is_due and may_start:
         decision = replace(decision, wake_at=now)
+    reasons = _steps_ended(job, folded.over)
+    reasons += [f"start {task_words(ahead, task)}" for task, _ in found.attempts]
+    if reasons:
+        decision = replace(decision, reason="; ".join(reasons))
     starved = found.starved and may_start
     return Plan(_troubled(view, decision, now), len(execution.active), starved)
+
+
+def _steps_ended(job: Job, over: tuple[EndedTask, ...]) -> list[str]:
+    return [f"{task_words(job, end.index)} {how_it_ended(end)}" for end in over]
 
 
 def _troubled(view: ExecutionView, decision: Decision, now: datetime) -> Decision:

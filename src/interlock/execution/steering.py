@@ -53,6 +53,7 @@ from interlock.resources.tasks import (
     TaskState,
     TaskStatus,
 )
+from interlock.resources.values.indexes import IndexSet
 
 _STOPPED_FOR = {
     ExecutionReason.KILLED: StopCause.KILLED,
@@ -90,7 +91,11 @@ def steer(
     execution, stops = _stop(job, execution, operation, now)
     found = move(job, operation, fresh, room, now)
     operation = told(before, found.operation, now)
-    execution = replace(execution, operation=operation, total=_total(job, operation))
+    done = IndexSet(n for n, s in enumerate(operation.steps) if s.state is StepState.DONE)
+    total = _total(job, operation)
+    execution = replace(
+        execution, operation=operation, total=total, succeeded=done if total else IndexSet()
+    )
     settled = _settled(job, operation, execution, view.children)
     if settled is not None:
         execution = _ended(execution, settled, now)

@@ -8,9 +8,17 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
+from interlock.reporting.operation_why import operation_words, step_details, step_waits
 from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
 from interlock.resources.ends import culprit, was_not_needed
-from interlock.resources.job import Job, JobPhase, LockRequest, lock_requests
+from interlock.resources.job import (
+    Job,
+    JobPhase,
+    LockRequest,
+    is_operation,
+    lock_requests,
+    task_words,
+)
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
@@ -130,6 +138,7 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bo
         JobPhase.RETRY_BACKOFF: f"{name} waits to try again: {done}",
         JobPhase.TERMINATING: f"{name} is decided, and its other tasks are being stopped{because}",
         JobPhase.KILLING: f"{name} is being stopped{because}",
+        **operation_words(job, now),
         JobPhase.EVICTING: f"{name} is being put back: it still holds all it held, and its tasks"
         " are being stopped",
         JobPhase.UNKNOWN: f"{name} is in an unknown state"
@@ -165,7 +174,11 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
             told.extend(_lock_waits(view, request, now))
         return (*stalls(view.stalled), *told) or (_not_looked_at(),)
     stalled = view.stalled if job.status.phase in _TO_START else ""
-    return (*stalls(stalled), *_launch_waits(job, now), *_retry_waits(job, now))
+    retried = (
+        Waiting(reason="RetryBackoff", message=message, until=until)
+        for message, until in step_waits(job, now)
+    )
+    return (*stalls(stalled), *_launch_waits(job, now), *_retry_waits(job, now), *retried)
 
 
 #: Phases in which a task is still to be started.
@@ -263,6 +276,7 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     if trouble is not None and trouble.order is not Order.LAUNCH:
         yield "trouble", _trouble_words(trouble, now)
     yield from _eviction(job, now)
+    yield from step_details(job)
     if job.is_going:
         yield "deleted", "it goes as soon as its tasks are proven gone"
     denied = trouble is not None and trouble.order is Order.STOP
@@ -305,12 +319,14 @@ def _ends(job: Job) -> Iterable[tuple[str, str]]:
         code = f"exit code {ended.exit_code}" if ended.exit_code is not None else ""
         name = _attempt_name(job, ended)
         yield "ended", f"{name} {ended.result.value} {ended.message or code}".rstrip()
-    if cause is not None and execution.total > 1:
+    if cause is not None and execution.total > 1 and not is_operation(job.spec):
         yield "log", f"interlock logs {job.metadata.name} --task {cause.index}"
 
 
 def _attempt_name(job: Job, task: TaskStatus | EndedTask) -> str:
     """The name of an attempt; where there may be others, which it is. People count from 1."""
+    if is_operation(job.spec):
+        return f"{task_words(job, task.index)} ({attempt_in_words(task.attempt)})"
     limit = job.spec.retries.limit
     if not limit:
         return task.name

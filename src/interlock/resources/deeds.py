@@ -10,6 +10,10 @@ from msgspec.structs import replace
 from interlock.resources.controlled_job import ControlledJob, Override
 from interlock.resources.job import (
     CREATOR_ANNOTATION,
+    OPERATE_ANNOTATION,
+    OPERATE_FOR_ANNOTATION,
+    OPERATE_REASON_ANNOTATION,
+    OPERATED_BY_ANNOTATION,
     RELEASE_ANNOTATION,
     RELEASED_BY_ANNOTATION,
     REQUEUE_ANNOTATION,
@@ -57,6 +61,7 @@ def _changes(old: Resource, new: Resource, person: str, now: datetime) -> Iterat
         yield from _stop(old, new, person, now)
         yield from _release(old, new, person)
         yield from _requeue(old, new, person)
+        yield from _operating(old, new, person)
     if isinstance(old, Job | JobConfig | ControlledJob) and isinstance(
         new, Job | JobConfig | ControlledJob
     ):
@@ -94,6 +99,14 @@ def _requeue(old: Job, new: Job, person: str) -> Iterator[str]:
     if REQUEUE_ANNOTATION in now and any(was.get(name) != now.get(name) for name in order):
         reason = now[REQUEUE_ANNOTATION]
         yield f"requeued by {_who(new, REQUEUED_BY_ANNOTATION, person)}: {reason}"
+
+
+def _operating(old: Job, new: Job, person: str) -> Iterator[str]:
+    was, now = old.metadata.annotations, new.metadata.annotations
+    order = (OPERATE_ANNOTATION, OPERATE_FOR_ANNOTATION)
+    if OPERATE_ANNOTATION in now and any(was.get(name) != now.get(name) for name in order):
+        who, reason = _who(new, OPERATED_BY_ANNOTATION, person), now.get(OPERATE_REASON_ANNOTATION)
+        yield f"{now[OPERATE_ANNOTATION]} ordered by {who}: {reason or 'no reason given'}"
 
 
 def _suspension(

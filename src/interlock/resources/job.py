@@ -10,6 +10,7 @@ from msgspec import field
 from interlock.resources.admission import AdmissionStatus
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.naming import MAX_JOB_NAME
+from interlock.resources.operation import ELABORATION, is_undo, step_of
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.rules import (
@@ -321,6 +322,12 @@ def is_operation(spec: JobSpec) -> bool:
     return spec.steps is not None or spec.python is not None
 
 
+def interventions(job: Job) -> int:
+    """How many orders of a person about the operation were carried out."""
+    operation = job.status.execution.operation
+    return 0 if operation is None else operation.interventions
+
+
 def keeps_its_turn(spec: JobSpec) -> bool:
     """Whether the Job is never put back: what comes after it would overtake it."""
     return spec.target is not None or is_operation(spec)
@@ -332,6 +339,15 @@ def steps_of(job: Job) -> tuple[Step, ...]:
         return job.spec.steps
     operation = job.status.execution.operation
     return () if operation is None else operation.elaborated or ()
+
+
+def task_words(job: Job, task: int) -> str:
+    """What a task of an operation does, in words: "step dns", "undo of step dns"."""
+    if task >= ELABORATION:
+        return "what makes the steps"
+    steps, at = steps_of(job), step_of(task)
+    step = f"step {steps[at].name if at < len(steps) else at}"
+    return f"undo of {step}" if is_undo(task) else step
 
 
 def lock_requests(spec: JobSpec) -> tuple[LockRequest, ...]:

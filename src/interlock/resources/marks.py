@@ -20,6 +20,10 @@ from interlock.findings import Findings, child, did_you_mean
 from interlock.resources.controlled_job import ControlledJob, Override
 from interlock.resources.job import (
     CREATOR_ANNOTATION,
+    OPERATE_ANNOTATION,
+    OPERATE_FOR_ANNOTATION,
+    OPERATE_REASON_ANNOTATION,
+    OPERATED_BY_ANNOTATION,
     RELEASE_ANNOTATION,
     RELEASED_ATTEMPTS_ANNOTATION,
     RELEASED_BY_ANNOTATION,
@@ -28,6 +32,8 @@ from interlock.resources.job import (
     REQUEUED_BY_ANNOTATION,
     RETRY_OF_ANNOTATION,
     Job,
+    interventions,
+    is_operation,
     released_attempts,
     unknown_attempts,
 )
@@ -70,6 +76,7 @@ class Given(StrEnum):
     WHILE_HELD = "while spec.suspend is true"
     WHILE_STOPPED_OR_HELD = "while spec.killAt is set or spec.suspend is true"
     WHILE_UNKNOWN = "while the Job is Unknown, for the attempts that are"
+    WHILE_OPERATING = "while the operation is let in and not over, for its interventions"
     WHILE_ADMITTED = "while the Job is let in and not over, for its round"
     UNTIL_ACCOUNTED = "while the JobConfig is suspended, or has not accounted for anything"
     NEVER = "never: it is the control plane's own"
@@ -135,6 +142,21 @@ MARKS: tuple[Mark, ...] = (
     ),
     Mark(
         REQUEUED_BY_ANNOTATION, _JOB, Writer.DOOR, Given.WHILE_ADMITTED, "Who gave this order."
+    ),
+    Mark(
+        OPERATE_ANNOTATION, _JOB, Writer.PEOPLE, Given.WHILE_OPERATING,
+        "A person's order about an operation: retry, roll-back, succeeded, failed or remove.",
+    ),
+    Mark(
+        OPERATE_REASON_ANNOTATION, _JOB, Writer.PEOPLE, Given.WHILE_OPERATING,
+        "Why this order was given.",
+    ),
+    Mark(
+        OPERATE_FOR_ANNOTATION, _JOB, Writer.DOOR, Given.WHILE_OPERATING,
+        "Which intervention this order is; of another it says nothing.",
+    ),
+    Mark(
+        OPERATED_BY_ANNOTATION, _JOB, Writer.DOOR, Given.WHILE_OPERATING, "Who gave this order."
     ),
     Mark(
         SUSPEND_REASON_ANNOTATION, _HELD, Writer.PEOPLE, Given.WHILE_STOPPED_OR_HELD,
@@ -277,6 +299,14 @@ def _is_put_back(old: Resource | None, new: Resource) -> bool:
     return named is None or named == str(old.status.execution.round)
 
 
+def _is_operated(old: Resource | None, new: Resource) -> bool:
+    """Whether an order is given about an operation as it is at this moment."""
+    if not isinstance(old, Job) or has_ended(old) or not is_admitted(old):
+        return False
+    named = new.metadata.annotations.get(OPERATE_FOR_ANNOTATION)
+    return is_operation(old.spec) and (named is None or named == str(interventions(old)))
+
+
 def _is_new_to_the_books(old: Resource | None, new: Resource) -> bool:
     assert isinstance(new, JobConfig)
     if not isinstance(old, JobConfig) or new.spec.suspend:
@@ -291,6 +321,7 @@ _MEANS_SOMETHING: dict[Given, Callable[[Resource | None, Resource], bool]] = {
     Given.WHILE_STOPPED_OR_HELD: lambda old, new: _is_stopped(old, new) or _is_held(old, new),
     Given.WHILE_UNKNOWN: _is_released,
     Given.WHILE_ADMITTED: _is_put_back,
+    Given.WHILE_OPERATING: _is_operated,
     Given.UNTIL_ACCOUNTED: _is_new_to_the_books,
     Given.NEVER: lambda *_: False,
 }
@@ -329,6 +360,7 @@ _BY = (
     SUSPENDED_BY_ANNOTATION,
     RELEASED_BY_ANNOTATION,
     REQUEUED_BY_ANNOTATION,
+    OPERATED_BY_ANNOTATION,
 )
 
 
@@ -350,6 +382,7 @@ def completed(old: Resource | None, new: R, person: str) -> R:
             _sign_stop(old, new, notes, person)
             _sign_release(old, notes, person)
             _sign_requeue(old, notes, person)
+            _sign_operating(old, notes, person)
     made = new
     if notes != new.metadata.annotations:
         made = replace(new, metadata=replace(new.metadata, annotations=notes))
@@ -442,6 +475,22 @@ def _sign_requeue(old: Job, notes: dict[str, str], person: str) -> None:
         notes[REQUEUE_ROUND_ANNOTATION] = str(old.status.execution.round)
     if person:
         notes[REQUEUED_BY_ANNOTATION] = person
+
+
+def _sign_operating(old: Job, notes: dict[str, str], person: str) -> None:
+    about = (OPERATE_FOR_ANNOTATION, OPERATED_BY_ANNOTATION)
+    if OPERATE_ANNOTATION not in notes:
+        for name in about:
+            if not _changed(old, notes, name):
+                notes.pop(name, None)
+        return
+    given = (OPERATE_ANNOTATION, OPERATE_REASON_ANNOTATION)
+    if not _changed(old, notes, *given, *about):
+        return
+    if not _changed(old, notes, OPERATE_FOR_ANNOTATION):
+        notes[OPERATE_FOR_ANNOTATION] = str(interventions(old))
+    if person:
+        notes[OPERATED_BY_ANNOTATION] = person
 
 
 def _signed(one: Override, before: tuple[Override, ...], person: str) -> Override:

@@ -64,7 +64,17 @@ JOB_MOVES: dict[JobPhase, frozenset[JobPhase]] = {
     JobPhase.TERMINATING: frozenset({JobPhase.KILLING, JobPhase.UNKNOWN}) | _STARTED_ENDS,
     JobPhase.KILLING: frozenset({JobPhase.UNKNOWN}) | _STARTED_ENDS,
     JobPhase.REVERTING: frozenset({JobPhase.STUCK, JobPhase.UNKNOWN}) | _STARTED_ENDS,
-    JobPhase.STUCK: (_LIVE - {JobPhase.STUCK}) | _STARTED_ENDS,
+    JobPhase.STUCK: frozenset(
+        {
+            JobPhase.PENDING,
+            JobPhase.RUNNING,
+            JobPhase.RETRYING,
+            JobPhase.RETRY_BACKOFF,
+            JobPhase.REVERTING,
+            JobPhase.UNKNOWN,
+        }
+    )
+    | _STARTED_ENDS,
     JobPhase.EVICTING: frozenset(
         {JobPhase.QUEUED, JobPhase.TERMINATING, JobPhase.KILLING, JobPhase.UNKNOWN}
     )

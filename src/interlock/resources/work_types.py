@@ -296,7 +296,9 @@ for _type in (
     WorkType(
         field="python",
         path="python",
-        modes=frozenset(Mode),
+        # There are no workers yet that would do it.
+        modes=frozenset(),
+        elsewhere="there are no workers yet: give a process or a pod that does it",
         check=_check_python,
         work=lambda python, _: PythonWork(function=python.function, args=python.args),
         free_form=lambda python: python.args,

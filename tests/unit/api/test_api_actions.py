@@ -43,6 +43,9 @@ ENGINE: dict[str, Any] = {
     "spec": {"jobTemplate": WORK, "windows": [{"from": "09:00", "to": "17:00"}]},
 }
 
+#: Orders about operations: each needs a reason.
+OF_OPERATIONS = ("go-forward", "roll-back", "resolve", "let-go")
+
 
 R = TypeVar("R", bound=Resource)
 
@@ -185,7 +188,7 @@ def test_no_command_is_left_out() -> None:
         return f"/{plural}/default/{names[plural]}/{command.name}"
 
     tried = {path for path, _, _ in GOOD} | {
-        f"/jobs/default/hello/{name}" for name in ("release", "requeue")
+        f"/jobs/default/hello/{name}" for name in ("release", "requeue", *OF_OPERATIONS)
     }
     assert {path_of(command) for command in COMMANDS} == tried
 
@@ -373,7 +376,8 @@ def test_the_document_tells_every_action(desk: Desk) -> None:
         if route.path.endswith("/apply"):
             continue
         assert schema["additionalProperties"] is False
-        assert told["requestBody"]["required"] is (route.path.endswith(("/release", "/requeue")))
+        name = route.path.rpartition("/")[2]
+        assert told["requestBody"]["required"] is (name in ("release", "requeue", *OF_OPERATIONS))
     shown = document["components"]["schemas"]["ActionAnswer"]
     assert set(shown["required"]) == {"message", "object"}
 

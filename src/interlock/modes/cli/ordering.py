@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 #: How often an order is worked out anew because somebody else wrote meanwhile.
 _TRIES = 10
 #: These change fields of their own alone, so what a newer version wrote beside them is no obstacle.
-_LENIENT = frozenset({"stop", "kill", "requeue", "release", "suspend", "resume"})
+_LENIENT = frozenset(
+    {"stop", "kill", "requeue", "release", "suspend", "resume"}
+    | {"go-forward", "roll-back", "resolve", "let-go"}
+)
 
 Item = dict[str, Any]
 

@@ -52,6 +52,7 @@ VERBS: dict[str, Verb] = {
         Verb(_STEER, "suspend", "hold back Jobs, JobConfigs and ControlledJobs"),
         Verb(_STEER, "resume", "let what was suspended go on"),
         Verb(_STEER, "requeue", "put Jobs back: stopped, everything given back, waiting again"),
+        Verb(_STEER, "op", "operations: show them, and decide about those that are stuck"),
         Verb(_STEER, "retry", "run a Job again, as a new Job"),
         Verb(_STEER, "release", "end a Job whose fate cannot be proven, and free its locks"),
         Verb(_SCHEDULE, "enable", "switch the schedules of a JobConfig on"),

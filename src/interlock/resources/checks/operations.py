@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from interlock.findings import Findings, did_you_mean
 from interlock.resources.job import JobSpec
@@ -58,6 +58,8 @@ def _check_step(path: str, step: Step, names: list[str], to: Findings) -> None:
             else "is for beforeRetry RollBack alone"
         )
         to.add(f"{path}.rollBack", told, list(step.roll_back))
+    if step.irreversible and before is not BeforeRetry.AS_IS:
+        to.add(f"{path}.beforeRetry", "an irreversible step is never taken back", before.value)
     if before is BeforeRetry.ROLL_BACK_FIRST and step.undo is None:
         to.add(f"{path}.beforeRetry", "expected an undo to roll back with", before.value)
 
@@ -99,15 +101,27 @@ def _ring(steps: tuple[Step, ...]) -> list[str]:
 
 
 def _check_roll_back(path: str, steps: tuple[Step, ...], step: Step, to: Findings) -> None:
-    """What is rolled back before a retry must be what the step builds on."""
-    below = {step.name}
+    """What is rolled back before a retry must be what the step builds on, and can be undone."""
     needs = {each.name: needs_of(steps, at) for at, each in enumerate(steps)}
-    left = [step.name]
-    while left:
-        for name in needs.get(left.pop(), ()):
-            if name not in below:
-                below.add(name)
-                left.append(name)
+    below = _below(step.name, needs)
+    final = [each.name for each in steps if each.irreversible]
     for at, name in enumerate(step.roll_back):
-        if name in needs and name not in below:
+        if name not in needs:
+            continue
+        if name not in below:
             to.add(f"{path}[{at}]", f"{step.name} does not need it, directly or otherwise", name)
+        taken = [one for one in final if name in _below(one, needs)]
+        if taken:
+            told = f"{taken[0]} would have to be taken back with it, and is irreversible"
+            to.add(f"{path}[{at}]", told, name)
+
+
+def _below(name: str, needs: Mapping[str, tuple[str, ...]]) -> set[str]:
+    """A step, and all that it needs, directly or through others."""
+    below, left = {name}, [name]
+    while left:
+        for one in needs.get(left.pop(), ()):
+            if one not in below:
+                below.add(one)
+                left.append(one)
+    return below

@@ -23,6 +23,8 @@ _MOODS = {
     "Terminating": "yellow",
     "Killing": "yellow",
     "Evicting": "yellow",
+    "Reverting": "yellow",
+    "Stuck": "red",
     "Failed": "red",
     "Killed": "red",
     "Refused": "red",

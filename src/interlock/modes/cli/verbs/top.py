@@ -22,7 +22,10 @@ from interlock.modes.cli.session import Session
 from interlock.modes.cli.verbs.locks import rows_of as lock_rows
 from interlock.resources.values.durations import told_length
 
-_ACTIVE = "Running,Unknown,Killing,Evicting,Terminating,RetryBackoff,Retrying,Pending,Starting"
+_ACTIVE = (
+    "Running,Unknown,Stuck,Reverting,Killing,Evicting,Terminating,RetryBackoff,Retrying,Pending,"
+    "Starting"
+)
 _OVER = "Succeeded,Failed,Killed,Refused,FinishedUnknown"
 #: How many Jobs of each sort are asked for.
 _SHOWN = 100

@@ -1,0 +1,197 @@
+"""Operations: Jobs with steps. Show them, and decide about those that are stuck.
+
+list       those that are not over: state, step, retries, target
+show       one: what was done, what failed, what comes next
+retry      go forward again where it is stuck, with all retries
+roll-back  undo what was done; a stuck rollback is tried again
+resolve    say what a stuck one came to: it is over, and its target is free
+remove     delete a stuck one, whatever it left behind
+
+interlock op show create-shop
+interlock op retry create-shop --reason "the name server is back"
+interlock op resolve create-shop --as failed --reason "cleaned up by hand"
+"""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from typing import Any
+
+from interlock.client.errors import BAD_INPUT, OK, CommandError
+from interlock.client.kinds import JOBS, job_name
+from interlock.client.moments import ago, day_and_time, server_now
+from interlock.client.outcomes import has_ended
+from interlock.modes.cli.flags import add_namespace, add_output
+from interlock.modes.cli.main import tell
+from interlock.modes.cli.session import Session
+
+_SHOWS = ("list", "show")
+#: What is typed, and the command that it is.
+_ORDERS = {
+    "retry": "go-forward",
+    "roll-back": "roll-back",
+    "resolve": "resolve",
+    "remove": "let-go",
+}
+_STATES = {
+    "Waits": "waits",
+    "Running": "runs",
+    "Done": "done",
+    "Failed": "failed",
+    "ToUndo": "to undo",
+    "Undoing": "undoing",
+    "UndoFailed": "undo failed",
+    "Undone": "undone",
+}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Take what to do, the Jobs and the reason."""
+    add = parser.add_argument
+    add("action", metavar="ACTION", choices=(*_SHOWS, *_ORDERS), help="one of those above")
+    add("names", metavar="JOB", nargs="*", help="a Job's name; may be several")
+    add("--as", dest="outcome", choices=("succeeded", "failed"), help="resolve: what it came to")
+    add("--reason", metavar="TEXT", default="", help="why, for people to read")
+    add_namespace(parser)
+    add_output(parser, "json")
+
+
+def run(session: Session, args: argparse.Namespace) -> int:
+    """Show operations, or give an order about each."""
+    if args.action == "list":
+        return _list(session, args)
+    if not args.names:
+        raise CommandError(
+            f"op {args.action}: expected the name of a Job", hint="interlock op list",
+            code=BAD_INPUT,
+        )  # fmt: skip
+    if args.action == "show":
+        return _show_all(session, args)
+    if not args.reason.strip():
+        raise CommandError("--reason is missing", hint="say why, for people", code=BAD_INPUT)
+    if args.action == "resolve" and args.outcome is None:
+        raise CommandError("--as is missing", hint="--as succeeded or --as failed", code=BAD_INPUT)
+    from interlock.commands.operations import Operating, Outcome, Resolving
+    from interlock.modes.cli.ordering import order_each
+
+    how: Operating | Resolving = Operating(reason=args.reason)
+    if args.action == "resolve":
+        how = Resolving(reason=args.reason, outcome=Outcome(args.outcome))
+    names = [(JOBS, job_name(word, verb="op")) for word in args.names]
+    code = order_each(session, args, names, _ORDERS[args.action], how)
+    if args.action == "remove" and code == OK:
+        for kind, name in names:
+            session.api.call("DELETE", kind.path(session.namespace, name))
+    return code
+
+
+def _list(session: Session, args: argparse.Namespace) -> int:
+    jobs = [
+        job
+        for page in session.api.pages(JOBS, session.namespace)
+        for job in page["items"]
+        if _is_operation(job) and not has_ended(job)
+    ]
+    if args.output:
+        session.terminal.data({"apiVersion": "v1", "kind": "List", "items": jobs}, "json")
+        return OK
+    rows = [_row(job, server_now(session.api)) for job in jobs]
+    if not rows:
+        session.terminal.print("no operation is under way or waits")
+        return OK
+    headers = ("NAME", "STATE", "STEP", "RETRIES", "UNDO-RETRIES", "DONE", "TARGET", "STUCK")
+    session.terminal.table(headers, rows)
+    return OK
+
+
+def _is_operation(job: dict[str, Any]) -> bool:
+    spec = job.get("spec") or {}
+    return spec.get("steps") is not None or spec.get("python") is not None
+
+
+def _operation(job: dict[str, Any]) -> dict[str, Any]:
+    return ((job.get("status") or {}).get("execution") or {}).get("operation") or {}
+
+
+def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    operation = _operation(job)
+    steps = operation.get("steps") or []
+    now_at = next((s["name"] for s in steps if s.get("state", "Waits") not in _SETTLED), "")
+    share = operation.get("percentage")
+    return (
+        job["metadata"]["name"],
+        operation.get("state", "queued"),
+        now_at,
+        str(operation.get("retryCount", 0)),
+        str(operation.get("rollbackRetryCount", 0)),
+        "" if share is None else f"{share:g} %",
+        ((job["spec"].get("target")) or {}).get("path", ""),
+        ago(operation.get("stuckAt"), now) if operation.get("stuckAt") else "",
+    )
+
+
+_SETTLED = ("Waits", "Done", "Undone", "ToUndo")
+
+
+def _show_all(session: Session, args: argparse.Namespace) -> int:
+    code, shown = OK, []
+    for word in args.names:
+        name = job_name(word, verb="op")
+        try:
+            job = session.api.get(JOBS, session.namespace, name)
+            if not _is_operation(job):
+                raise CommandError(
+                    f"job/{name} is no operation: it has no steps",
+                    hint=f"interlock describe job {name}",
+                    code=BAD_INPUT,
+                )
+        except CommandError as error:
+            tell(error)
+            code = code or error.code
+            continue
+        shown.append(job)
+        if not args.output:
+            _show(session, job, name)
+    if args.output:
+        session.terminal.data(shown[0] if len(args.names) == 1 and shown else shown, "json")
+    return code
+
+
+def _show(session: Session, job: dict[str, Any], name: str) -> None:
+    terminal, spec = session.terminal, job["spec"]
+    target = (spec.get("target") or {}).get("path")
+    who = (job["metadata"].get("annotations") or {}).get("interlock.dev/creator")
+    headline = [name, spec.get("title", "")]
+    headline += [f"for {target}" if target else "", f"by {who}" if who else ""]
+    terminal.print("   ".join(part for part in headline if part))
+    answer = session.reports.why(session.namespace, name)
+    terminal.print(str(answer.get("summary", "")))
+    for wait in answer.get("waits") or []:
+        terminal.print(f"  {wait.get('message') or wait.get('reason')}")
+    operation = _operation(job)
+    steps = operation.get("steps") or []
+    if steps:
+        terminal.print()
+        terminal.table(("STEP", "STATE", "TRIED", "SINCE", "TOLD"), [_step(one) for one in steps])
+    if operation.get("stuckAt"):
+        terminal.print()
+        orders = f"interlock op retry | roll-back | resolve | remove {name} --reason ..."
+        terminal.print(f"nobody acts but you:  {orders}")
+    elif operation.get("state") == "complete":
+        terminal.print(f"complete({operation.get('completionState')})")
+        if operation.get("result"):
+            terminal.print(f"result: {operation['result']}")
+
+
+def _step(step: dict[str, Any]) -> tuple[str, ...]:
+    state = step.get("state", "Waits")
+    tried = step.get("undos", 0) if state in ("Undoing", "UndoFailed") else step.get("runs", 0)
+    began = step.get("startedAt")
+    return (
+        step["name"],
+        _STATES.get(state, state),
+        str(tried) if tried else "",
+        day_and_time(began) if began else "",
+        step.get("message") or step.get("result") or "",
+    )
