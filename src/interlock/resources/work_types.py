@@ -96,7 +96,7 @@ def work_types() -> Sequence[WorkType]:
 
 def types_of(spec: JobSpec | StepWork) -> Sequence[WorkType]:
     """The types of work that a Job or a step asks for: one, unless it is wrong."""
-    # Asked several times for every write: a list costs half of what a generator with calls does.
+    # Asked several times for every write: a list costs less than a generator with calls.
     return [type for type in _TYPES.values() if getattr(spec, type.field, None) is not None]
 
 

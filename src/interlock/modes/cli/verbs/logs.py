@@ -16,6 +16,7 @@ import argparse
 import sys
 
 from interlock.client.errors import (
+    BAD_INPUT,
     INTERRUPTED,
     NOT_FOUND,
     OK,
@@ -36,6 +37,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("name", metavar="JOB | KIND/NAME", help="the Job's name, or a schedule as KIND/NAME")
     add("-f", "--follow", action="store_true", help="go on as it prints more, until it ends")
     add("--task", metavar="N", type=number_from(0), help="which task (0)")
+    add("--step", metavar="NAME", default="", help="of an operation: which step (the first)")
+    add("--undo", action="store_true", help="of an operation: what undid the step")
     add("--attempt", metavar="N", type=number_from(1), help="which attempt, from 1 (the newest)")
     add("--round", metavar="N", type=number_from(1),
         help="of which round, from 1 (the newest); each requeue begins one")  # fmt: skip
@@ -49,6 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(session: Session, args: argparse.Namespace) -> int:
     """Hand the bytes on as they come."""
     name = _job_of(session, args.name)
+    if args.step or args.undo:
+        args.task = _task_of(session, args, name)
     if args.round is not None and args.attempt is None:
         args.attempt = 1
     if args.follow and args.attempt is None:
@@ -78,6 +83,25 @@ def _first_attempt(session: Session, args: argparse.Namespace, name: str) -> int
     with found(session, JOBS, name, verb="logs"):
         job = session.api.get(JOBS, session.namespace, name)
     return first_attempt(execution_of(job).get("round", 0))
+
+
+def _task_of(session: Session, args: argparse.Namespace, name: str) -> int:
+    """The task that runs, or undoes, a step of an operation."""
+    from interlock.resources.operation import run_task, undo_task
+
+    if args.task is not None:
+        raise CommandError("--task and --step say the same: give one", code=BAD_INPUT)
+    with found(session, JOBS, name, verb="logs"):
+        job = session.api.get(JOBS, session.namespace, name)
+    steps = [step["name"] for step in job["spec"].get("steps") or ()]
+    if not steps:
+        raise CommandError(f"job/{name} has no steps", code=BAD_INPUT)
+    step = args.step or steps[0]
+    if step not in steps:
+        known = f"its steps are {', '.join(steps)}"
+        raise CommandError(f"job/{name} has no step {step!r}", hint=known, code=NOT_FOUND)
+    at = steps.index(step)
+    return undo_task(at) if args.undo else run_task(at)
 
 
 def _job_of(session: Session, word: str) -> str:
@@ -110,6 +134,10 @@ def _tell_of_others(session: Session, name: str) -> None:
     total = int(execution_of(job).get("total") or 1)
     if total == 1:
         return
+    if steps := [step["name"] for step in job["spec"].get("steps") or ()]:
+        told = f"this is step {steps[0]} of {', '.join(steps)}"
+        print(f"{told}; of another: interlock logs {name} --step NAME", file=sys.stderr)
+        return
     print(
         f"this is task 0 of {total} (0 to {total - 1}); of another: interlock logs {name} --task N",
         file=sys.stderr,
@@ -126,7 +154,7 @@ def _follow(session: Session, args: argparse.Namespace, name: str) -> int:
     if args.task:
         with found(session, JOBS, name, verb="logs"):
             job = session.api.get(JOBS, session.namespace, name)
-        if args.task >= (total := task_count(job)):
+        if not args.step and args.task >= (total := task_count(job)):
             raise CommandError(
                 f"job/{name} has no task {args.task}: its tasks are 0 to {total - 1}",
                 code=NOT_FOUND,
