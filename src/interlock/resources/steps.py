@@ -10,6 +10,7 @@ from interlock.resources.pods import PodTemplate
 from interlock.resources.process import ProcessSpec
 from interlock.resources.rules import (
     ExactlyOne,
+    Items,
     Limit,
     Line,
     Matches,
@@ -21,6 +22,8 @@ from interlock.resources.values.durations import Duration
 
 MAX_STEPS = 100
 MAX_STEP_RETRIES = 1_000
+#: So many Jobs an operation may have made of parts of it.
+MAX_CHILDREN = 500
 #: Locks with this prefix are those of targets, and Interlock's own.
 TARGET_LOCKS = "target/"
 
@@ -138,10 +141,22 @@ class Step(Noun):
     timeout: SomeTime | None = None
 
 
+class ChildRequest(Noun):
+    """A part of an operation that is an operation of its own, on a target of its own."""
+
+    python: PythonSpec
+    target: Target | None = None
+    type: Line = ""
+    title: Line = ""
+    description: Line = ""
+
+
 class Elaboration(Noun):
     """What a worker made of a request."""
 
     steps: tuple[Step, ...] = ()
+    #: What is to be made of it once all steps are done: it is not over before these are.
+    children: Annotated[tuple[ChildRequest, ...], Items(0, MAX_CHILDREN, "children")] = ()
     #: What the operation returns, as JSON: {"$result": "STEP"} stands for what that step returned.
     returns: str = ""
 
