@@ -155,7 +155,6 @@ def _refused(path: Path, problems: Sequence[Problem], lines: Mapping[str, int]) 
     """Every problem with its line; what was found there is not told, for it may be a secret."""
     told = []
     for problem in problems:
-        place = problem.path.removeprefix("tokens")
-        line = Document({}, lines).line_of(place)
-        told.append(f"line {line}: {place.lstrip('.')}: {problem.message}")
+        line = Document({}, lines).line_of(problem.path.removeprefix("tokens"))
+        told.append(f"line {line}: {problem}")
     return TokenFileError(f"{path}: " + "\n  ".join(told))
