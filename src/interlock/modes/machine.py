@@ -19,9 +19,12 @@ from interlock.control.clock import Clock
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
+from interlock.control.stopping import end_task
 from interlock.control.write_fence import WriteFence
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
+from interlock.modes.settings import Sweeping
+from interlock.modes.sweeper import Sweeper
 from interlock.plane import ControlPlane
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
@@ -166,6 +169,7 @@ class Machine:
         registry: CollectorRegistry,
         *,
         keeper_patience_s: float = PATIENCE_S,
+        sweeping: Sweeping = Sweeping(),  # noqa: B008 (it cannot be changed)
     ) -> None:
         self._store = store
         self._health = Health(keeper_patience_s)
@@ -196,11 +200,16 @@ class Machine:
             stalled=self._stalled,
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
+        jobs = self.plane.cache(Job)
+        self._sweeper = Sweeper(lambda: self.plane.loop, jobs, roster, clock, sweeping)
+        registry.register(self._sweeper)
+        self._sweeps: asyncio.Task[None] | None = None
 
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return (*self._reporting.routes(), *self._forecasting.routes())
+        reports = (*self._reporting.routes(), *self._forecasting.routes())
+        return (*reports, *self._sweeper.routes())
 
     def checks(self) -> Sequence[Check]:
         """What has to be well, and what is not ready yet or no longer."""
@@ -235,6 +244,7 @@ class Machine:
         self.plane.start()
         await self.plane.synced()
         self._logs.removals.sweep(self._roster)
+        self._sweeps = asyncio.create_task(self._sweeper.run())
         wanted = (self.plane.at_work, self._health.troubled)
         waits = [asyncio.create_task(event.wait()) for event in wanted]
         await asyncio.wait(waits, timeout=AT_WORK_S, return_when=asyncio.FIRST_COMPLETED)
@@ -243,6 +253,8 @@ class Machine:
 
     async def stop(self) -> None:
         """Stop working; tasks go on under their keeper."""
+        if self._sweeps is not None:
+            await end_task(self._sweeps)
         await self.plane.stop()
         if self._runtime is not None:
             await self._runtime.close()

@@ -13,6 +13,7 @@ from interlock.api.security import Security, Token, is_loopback, read_tokens
 from interlock.api.token_lists import check_unlike, read_token_list
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.errors import InterlockError
+from interlock.execution.sweeping import USUAL_AGE
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 
 DEFAULT_LISTEN = "127.0.0.1:8470"
@@ -43,6 +44,15 @@ class Listen(Struct, frozen=True):
         return f"{host}:{self.port}"
 
 
+class Sweeping(Struct, frozen=True, kw_only=True):
+    """When operations are looked for that nobody looks at."""
+
+    #: How often; 0 is never, but on demand.
+    every_s: float = 600.0
+    #: How long one is left alone beyond the delay that it waits for anyhow.
+    older_than_s: float = USUAL_AGE.total_seconds()
+
+
 class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     """How to run the embedded server."""
 
@@ -62,6 +72,7 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     examples: bool = False
     #: A keeper that has not answered for so long counts as hanging.
     keeper_patience_s: float = KEEPER_PATIENCE_S
+    sweeping: Sweeping = Sweeping()
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
@@ -76,7 +87,16 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
         wanted[name] = bool(getattr(given, name, False))
     if patience := getattr(given, "keeper_patience", None):
         wanted["keeper_patience_s"] = patience
+    wanted["sweeping"] = _sweeping(given)
     return EmbeddedSettings(**wanted)
+
+
+def _sweeping(given: Namespace) -> Sweeping:
+    typed = {
+        "every_s": getattr(given, "sweep_every", None),
+        "older_than_s": getattr(given, "sweep_older_than", None),
+    }
+    return Sweeping(**{name: value for name, value in typed.items() if value is not None})
 
 
 def read_listen(text: str) -> Listen:
@@ -154,6 +174,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     #: Where the API server asks about Jobs; None asks nobody.
     webhook_listen: str | None = None
     most_tasks: int = DEFAULT_MOST_TASKS
+    sweeping: Sweeping = Sweeping()
 
 
 def read_controller_settings(
@@ -190,6 +211,7 @@ def read_controller_settings(
         plain_http=given.plain_http,
         webhook_listen=given.webhook_listen,
         most_tasks=given.most_tasks or DEFAULT_MOST_TASKS,
+        sweeping=_sweeping(given),
     )
     _check_controller(settings)
     return settings

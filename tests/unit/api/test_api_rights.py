@@ -122,7 +122,9 @@ def expected(route: Route) -> set[str]:
         return operators
     is_order = last in ORDERS | OTHER_ORDERS and not path.startswith("/apis/")
     of_jobs = "/jobs" in path and last in ("jobs", "{name}", "apply")
-    return of_all - {"reader-of-all"} if is_order or of_jobs else {"admin"}
+    if is_order or of_jobs or path == "/operations/sweep":
+        return of_all - {"reader-of-all"}
+    return {"admin"}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.flags import seconds
+from interlock.modes.cli.flags import add_sweeping, seconds
 from interlock.modes.cli.session import Session
 
 
@@ -37,6 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--keeper-patience", metavar="TIME", type=patience, default=None,
         help="a keeper that has not answered for so long counts as hanging (10s)",
     )  # fmt: skip
+    add_sweeping(parser)
     add("--examples", action="store_true", help="apply examples/ to a new store")
 
 
