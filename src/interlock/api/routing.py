@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args
 from msgspec import Struct
 
 from interlock.api.answers import Answer, RefusedError
+from interlock.api.callers import Access
 from interlock.api.parameters import Parameter
 from interlock.api.requests import FLAGS, SOCKET, Request, Send
 from interlock.resources.kinds import JOBS, KINDS, Kind
@@ -171,6 +172,12 @@ class Route(Struct, frozen=True, kw_only=True):
     serve: Serve
     #: What people are told that it gives.
     gives: str = ""
+    #: On a server with named tokens: the right that it takes. None reads it off `right`, and takes
+    #: an admin for what is about nothing that others may have to do with.
+    access: Access | None = None
+    #: Whether who answers leaves out all that the caller does not see (`Caller.sees`), or shows
+    #: nothing that is anybody's. Else it takes a right on everything.
+    filtered: bool = False
     #: Whether an answer may go on for ever; whoever loses the right to it is cut off.
     lasts: bool = False
     #: What may be said in its query.
@@ -233,7 +240,11 @@ async def _refuse(request: Request, send: Send) -> Answer:  # noqa: ARG001
 
 def _nowhere(method: str) -> Route:
     """What stands for everything that is not in the table: it is asked for, and refused."""
-    return Route(method=method, path="", right=OnPath(method.lower()), serve=_refuse)
+    right = OnPath(method.lower())
+    # Which paths there are is told to whoever may read anything at all.
+    return Route(
+        method=method, path="", right=right, serve=_refuse, access=Access.READ, filtered=True
+    )
 
 
 class Router:

@@ -35,6 +35,7 @@ from interlock.kube.store.journal import KubernetesJournal
 from interlock.modes.cluster_metrics import ClusterMetrics
 from interlock.modes.phases import JobsByPhase
 from interlock.modes.settings import ControllerSettings
+from interlock.modes.sweeper import Sweeper
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
@@ -122,16 +123,18 @@ class ClusterPlane:
             backup=_no_backup,
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
+        jobs = self.plane.cache(Job)
+        self._sweeper = Sweeper(
+            lambda: self.plane.loop, jobs, self.roster, clock, settings.sweeping
+        )
+        registry.register(self._sweeper)
         self._beside: tuple[asyncio.Task[None], ...] = ()
 
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return (
-            *self._reporting.routes(),
-            *self._forecasting.routes(),
-            *self._door.routes(),
-        )
+        reports = (*self._reporting.routes(), *self._forecasting.routes())
+        return (*reports, *self._door.routes(), *self._sweeper.routes())
 
     def leads(self) -> bool:
         """Whether this controller leads now."""
@@ -144,7 +147,7 @@ class ClusterPlane:
     def start(self) -> None:
         """Begin to work."""
         events = asyncio.get_running_loop()
-        works = (self._sight.run(), self._events.run())
+        works = (self._sight.run(), self._events.run(), self._sweeper.run())
         self._beside = tuple(events.create_task(work) for work in works)
         self.plane.start()
 

@@ -292,7 +292,14 @@ def _machine(
     store: SqliteStore, clock: Clock, settings: EmbeddedSettings, registry: CollectorRegistry
 ) -> Plane:
     patience = settings.keeper_patience_s
-    return Machine(store, clock, settings.data, registry, keeper_patience_s=patience)
+    return Machine(
+        store,
+        clock,
+        settings.data,
+        registry,
+        keeper_patience_s=patience,
+        sweeping=settings.sweeping,
+    )
 
 
 def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = _machine) -> int:

@@ -20,9 +20,12 @@ from interlock.control.clock import Clock
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
+from interlock.control.stopping import end_task
 from interlock.control.write_fence import WriteFence
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
+from interlock.modes.settings import Sweeping
+from interlock.modes.sweeper import Sweeper
 from interlock.plane import ControlPlane
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
@@ -172,6 +175,7 @@ class Machine:
         *,
         keeper_patience_s: float = PATIENCE_S,
         worker_lease_s: float = LEASE_S,
+        sweeping: Sweeping = Sweeping(),  # noqa: B008 (it cannot be changed)
     ) -> None:
         self._store = store
         self._health = Health(keeper_patience_s)
@@ -205,15 +209,16 @@ class Machine:
             stalled=self._stalled,
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
+        jobs = self.plane.cache(Job)
+        self._sweeper = Sweeper(lambda: self.plane.loop, jobs, roster, clock, sweeping)
+        registry.register(self._sweeper)
+        self._sweeps: asyncio.Task[None] | None = None
 
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return (
-            *self._reporting.routes(),
-            *self._forecasting.routes(),
-            *self._door.routes(),
-        )
+        reports = (*self._reporting.routes(), *self._forecasting.routes())
+        return (*reports, *self._door.routes(), *self._sweeper.routes())
 
     def checks(self) -> Sequence[Check]:
         """What has to be well, and what is not ready yet or no longer."""
@@ -248,6 +253,7 @@ class Machine:
         self.plane.start()
         await self.plane.synced()
         self._logs.removals.sweep(self._roster)
+        self._sweeps = asyncio.create_task(self._sweeper.run())
         wanted = (self.plane.at_work, self._health.troubled)
         waits = [asyncio.create_task(event.wait()) for event in wanted]
         await asyncio.wait(waits, timeout=AT_WORK_S, return_when=asyncio.FIRST_COMPLETED)
@@ -256,6 +262,8 @@ class Machine:
 
     async def stop(self) -> None:
         """Stop working; tasks go on under their keeper."""
+        if self._sweeps is not None:
+            await end_task(self._sweeps)
         await self.plane.stop()
         self._workers.end("the server stops")
         if self._runtime is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -73,8 +73,13 @@ class JobPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     next: str = ""
 
 
-def page(listing: Listing, roster: JobIndex, jobs: Cache[Job]) -> JobPage:
-    """A page of summaries, and the cursor of the next."""
+def page(
+    listing: Listing,
+    roster: JobIndex,
+    jobs: Cache[Job],
+    sees: Callable[[Job], bool] = lambda _: True,
+) -> JobPage:
+    """A page of summaries of what somebody sees, and the cursor of the next."""
     found: list[Job] = []
     last: Job | None = None
     more = False
@@ -83,7 +88,7 @@ def page(listing: Listing, roster: JobIndex, jobs: Cache[Job]) -> JobPage:
             more = True
             break
         last = job
-        if _matches(job, listing):
+        if sees(job) and _matches(job, listing):
             found.append(job)
     goes_on = more and last is not None
     return JobPage(

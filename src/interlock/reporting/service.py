@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
+from interlock.api.authorization import sees_job
 from interlock.api.requests import SOCKET, Request, Send
 from interlock.api.routing import (
     ForKnown,
@@ -112,6 +114,7 @@ class Reporting:
                 on_jobs("list", namespace=asked),
                 self._list_jobs,
                 "Jobs in short",
+                filtered=True,
                 query=LISTING,
                 shows=JobPage,
             ),
@@ -138,6 +141,7 @@ class Reporting:
                 OnResource(verb="get", resource=JOBS.plural, uid="uid"),
                 self._by_uid,
                 "one Job in short",
+                filtered=True,
                 shows=JobSummary,
                 refusals=(404,),
             ),
@@ -146,6 +150,7 @@ class Reporting:
                 about,
                 self._by_name,
                 "one Job in short",
+                filtered=True,
                 shows=JobSummary,
                 refusals=(404,),
             ),
@@ -164,6 +169,7 @@ class Reporting:
                 ),
                 self._serve_log,
                 "what a task printed",
+                filtered=True,
                 lasts=True,
                 query=LOG,
                 media="text/plain",
@@ -223,13 +229,15 @@ class Reporting:
         )
 
     async def _list_jobs(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
-        return json_answer(page(read_listing(request.query), self._roster, self._jobs))
+        listing = read_listing(request.query)
+        sees = partial(sees_job, request.caller)
+        return json_answer(page(listing, self._roster, self._jobs, sees))
 
     async def _by_uid(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         uid = request.match.parts["uid"]
         key = self._roster.key_of(uid)
         job = self._jobs.get(key) if key is not None else None
-        if job is None:
+        if job is None or not sees_job(request.caller, job):
             raise RefusedError(404, f"there is no Job with the id {uid}")
         return json_answer(summary_of(job))
 
@@ -291,7 +299,7 @@ class Reporting:
     def _job(self, request: Request) -> Job:
         key = Key("Job", *_place(request))
         job = self._jobs.get(key)
-        if job is None:
+        if job is None or not sees_job(request.caller, job):
             raise NotFoundError(key)
         return job
 

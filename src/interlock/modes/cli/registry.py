@@ -53,6 +53,7 @@ VERBS: dict[str, Verb] = {
         Verb(_STEER, "resume", "let what was suspended go on"),
         Verb(_STEER, "requeue", "put Jobs back: stopped, everything given back, waiting again"),
         Verb(_STEER, "op", "operations: show them, and decide about those that are stuck"),
+        Verb(_STEER, "sweep", "have operations looked at that were left alone for too long"),
         Verb(_STEER, "retry", "run a Job again, as a new Job"),
         Verb(_STEER, "release", "end a Job whose fate cannot be proven, and free its locks"),
         Verb(_SCHEDULE, "enable", "switch the schedules of a JobConfig on"),

@@ -14,7 +14,7 @@ import argparse
 from importlib.util import find_spec
 
 from interlock.client.errors import CommandError
-from interlock.modes.cli.flags import number_from
+from interlock.modes.cli.flags import add_sweeping, number_from
 from interlock.modes.cli.session import Session
 
 #: What a server on one machine can do without.
@@ -41,6 +41,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--most-tasks", metavar="N", type=number_from(1),
         help="how many tasks are under way at a time (100000)",
     )  # fmt: skip
+    add_sweeping(parser)
 
 
 def run(_: Session, args: argparse.Namespace) -> int:
