@@ -296,9 +296,7 @@ for _type in (
     WorkType(
         field="python",
         path="python",
-        # There are no workers yet that would do it.
-        modes=frozenset(),
-        elsewhere="there are no workers yet: give a process or a pod that does it",
+        modes=frozenset(Mode),
         check=_check_python,
         work=lambda python, _: PythonWork(function=python.function, args=python.args),
         free_form=lambda python: python.args,
