@@ -298,7 +298,9 @@ for _type in (
         path="python",
         modes=frozenset(Mode),
         check=_check_python,
-        work=lambda python, _: PythonWork(function=python.function, args=python.args),
+        work=lambda python, _: PythonWork(
+            function=python.function, args=python.args, queue=python.queue
+        ),
         free_form=lambda python: python.args,
         runtime=WORKERS,
     ),
