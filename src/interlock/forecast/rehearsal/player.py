@@ -168,9 +168,8 @@ class _Player:
                 self._crash("failover", "another takes over once the lease has run out")
                 world.later(FAILOVER_S, self._start)
             case FinishSpec():
-                stages = (world.stage, world.workers)
-                ended = [one for at in stages for one in at.end(act.job, act.task, act.exit)]
-                self._found(act.job, ended)
+                how = (act.job, act.task, act.exit)
+                self._found(act.job, [*world.stage.end(*how), *world.workers.finish(*how)])
             case LoseSpec():
                 self._found(act.job, world.stage.lose(act.job, act.task))
             case KillWorkerSpec():

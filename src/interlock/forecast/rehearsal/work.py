@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 
 from msgspec import json
 
+from interlock.execution.operations import step_spec
 from interlock.forecast.rehearsal.scenario import OnTerm, WorkMatch, WorkRule
 from interlock.forecast.rehearsal.simulated_machine import Behaviour
+from interlock.resources.job import Job
+from interlock.resources.metadata import Key
 from interlock.resources.operation import ELABORATION, is_undo
 from interlock.resources.tasks import TaskOrder, number_in_round
 
@@ -31,10 +34,15 @@ class Doing(Behaviour, frozen=True, kw_only=True):
     ready_s: float = 0.0
     #: How it fails.
     words: str = ""
-    #: What it returns: JSON, or nothing.
-    returns: bytes = b""
+    #: What it returns.
+    result: Any = None
     #: The worker that does it dies at its end.
     kills_worker: bool = False
+
+    @property
+    def returns(self) -> bytes:
+        """What it returns, as JSON; nothing when it returns nothing."""
+        return b"" if self.result is None else json.encode(self.result)
 
 
 class Attempt(NamedTuple):
@@ -57,6 +65,14 @@ def attempt_of(order: TaskOrder) -> Attempt:
     return Attempt(order.job, order.index, number_in_round(order.attempt), step, undo)
 
 
+def attempt_of_job(job: Job, task: int, attempt: int) -> Attempt:
+    """Which attempt of a Job is meant."""
+    spec = step_spec(job, task)
+    step = spec.name if spec is not None else ELABORATE if task == ELABORATION else None
+    undo = step is not None and is_undo(task)
+    return Attempt(job.metadata.name, task, number_in_round(attempt), step, undo)
+
+
 def fits(match: WorkMatch, attempt: Attempt) -> bool:
     """Whether a rule is for an attempt."""
     if not fnmatchcase(attempt.job, match.name) or match.task not in (None, attempt.task):
@@ -75,15 +91,19 @@ class WorkModel:
     running (those of a ControlledJob) last until they are stopped, and others for a second.
     """
 
-    def __init__(self, rules: tuple[WorkRule, ...], is_kept: Callable[[TaskOrder], bool]) -> None:
+    def __init__(self, rules: tuple[WorkRule, ...], is_kept: Callable[[Key], bool]) -> None:
         self._rules = rules
         self._is_kept = is_kept
         self._fitting = lru_cache(maxsize=4096)(self._find)
 
     def of(self, order: TaskOrder) -> Doing:
         """What an attempt does."""
-        rule = self.rule_of(order) or WorkRule()
-        usual_s = FOREVER_S if self._is_kept(order) else USUAL_S
+        return self.doing(attempt_of(order), order.namespace)
+
+    def doing(self, attempt: Attempt, namespace: str) -> Doing:
+        """What an attempt of a Job in a namespace does."""
+        rule = self._fitting(attempt) or WorkRule()
+        usual_s = FOREVER_S if self._is_kept(Key("Job", namespace, attempt.job)) else USUAL_S
         return Doing(
             seconds=usual_s if rule.lasts is None else rule.lasts_s,
             exits=(rule.exit or int(rule.fails is not None),),
@@ -91,17 +111,9 @@ class WorkModel:
             slow=rule.exit_after.total_seconds(),
             ready_s=rule.ready_after.total_seconds(),
             words=rule.fails or "",
-            returns=_written(rule.result),
+            result=rule.result,
             kills_worker=rule.kills_worker,
         )
 
-    def rule_of(self, order: TaskOrder) -> WorkRule | None:
-        """The rule that says what an attempt does."""
-        return self._fitting(attempt_of(order))
-
     def _find(self, attempt: Attempt) -> WorkRule | None:
         return next((rule for rule in self._rules if fits(rule.match, attempt)), None)
-
-
-def _written(result: Any) -> bytes:
-    return b"" if result is None else json.encode(result)

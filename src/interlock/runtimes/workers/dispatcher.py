@@ -458,6 +458,7 @@ class Dispatcher:
         self._cut(attempt, why, at)
         if worker is not None and worker.closed is None:
             worker.lost[attempt.id] = None
+            self._crews.room_changed(worker)
             self._refuse(worker, attempt.id)
 
     def _lose(self, worker: Worker, why: str, at: At) -> None:
