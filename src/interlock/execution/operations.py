@@ -234,10 +234,11 @@ def _undo_again(
     limit = spec.undo_retries.limit if spec.undo_retries is not None else 0
     if failed.undo_retries >= limit:
         return replace(failed, not_before=None)
-    return replace(failed, not_before=now + _undo_delay(spec) * failed.undo_retries)
+    return replace(failed, not_before=now + undo_delay(spec) * failed.undo_retries)
 
 
-def _undo_delay(spec: Step) -> timedelta:
+def undo_delay(spec: Step) -> timedelta:
+    """How long to wait, for each retry made, before what a step did is undone again."""
     given = spec.undo_retries.delay if spec.undo_retries is not None else None
     return spec.retries.delay if given is None else given
 

@@ -50,6 +50,11 @@ _FunctionName = Annotated[
 ]
 
 
+def is_at_or_below(path: str, top: str) -> bool:
+    """Whether the path of a target is another one or below it; all are below the empty one."""
+    return not top or path == top or path.startswith(f"{top}/")
+
+
 class Target(Noun):
     """What an operation is done to: operations on one target run one at a time, in their order."""
 

@@ -132,6 +132,12 @@ def told(result: Played, *events: str) -> list[str]:
             id="hanging for nothing",
         ),
         pytest.param(
+            {"events": [{"at": "+1m", "sweep": {"older": "5m"}}]},
+            "events[0].sweep.older",
+            "did you mean events[0].sweep.olderThan?",
+            id="a sweep of what is older",
+        ),
+        pytest.param(
             {"expect": [{**STATES, "states": "q00 x11"}]},
             "expect[0].states",
             "'x11' is none",

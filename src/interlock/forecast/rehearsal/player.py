@@ -19,6 +19,7 @@ from interlock.forecast.rehearsal.scenario import (
     KillWorkerSpec,
     LoseSpec,
     RunsIn,
+    SweepSpec,
 )
 from interlock.forecast.rehearsal.script import (
     Act,
@@ -33,10 +34,12 @@ from interlock.forecast.rehearsal.script import (
     Step,
     Verb,
 )
+from interlock.forecast.rehearsal.sweeps import sweep_now
 from interlock.forecast.rehearsal.world import FAILOVER_S, PLANE, World
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Key
 from interlock.resources.modes import Mode
+from interlock.resources.words import plural
 
 _MICROSECOND = timedelta(microseconds=1)
 #: A control plane that crashed is started again by whoever watches over it.
@@ -177,6 +180,20 @@ class _Player:
             case HangWorkerSpec():
                 met = world.workers.hang(act.job, act.lasts.total_seconds())
                 self._met(act.job, met)
+            case SweepSpec():
+                self._sweep(act)
+
+    def _sweep(self, act: SweepSpec) -> None:
+        life = self._world.plane
+        if life is None:
+            raise RefusedActError("the control plane is down")
+        context = life.process.context.copy()
+        found = context.run(sweep_now, life.plane, self._world.now(), act)
+        for wake_up in found.wake_ups:
+            self._world.note(wake_up.job.key, "Woken", wake_up.reason.value)
+        counts = f"{len(found.wake_ups)} woken, {len(found.stuck)} stuck"
+        told = f"{plural(found.operations, 'operation')}, {found.under_way} under way, {counts}"
+        self._world.note(PLANE, "Swept", "", told)
 
     def _crash(self, reason: str, detail: str = "") -> None:
         if self._world.plane is not None:

@@ -49,9 +49,16 @@ ORDERS = (
     "lose",
     "killWorker",
     "hangWorker",
+    "sweep",
 )
 #: Orders that say everything by being there: `crash:`, `crash: true` and `crash: {}` are the same.
-_BARE: dict[str, Any] = {"crash": True, "restart": True, "failover": True, "killWorker": {}}
+_BARE: dict[str, Any] = {
+    "crash": True,
+    "restart": True,
+    "failover": True,
+    "killWorker": {},
+    "sweep": {},
+}
 
 
 class ScenarioError(Exception):
@@ -254,7 +261,8 @@ class _Checker:
             )
         if event.hang_worker is not None and event.hang_worker.lasts <= timedelta():
             self._ground.wrong(f"{path}.for", "expected a time longer than 0s")
-        return event.finish or event.lose or event.kill_worker or event.hang_worker
+        about_workers = event.kill_worker or event.hang_worker
+        return event.finish or event.lose or about_workers or event.sweep
 
     def _apply(self, given: object, path: str) -> Apply | None:
         entries = given if isinstance(given, list | tuple) else [given]

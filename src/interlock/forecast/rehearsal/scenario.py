@@ -139,6 +139,15 @@ class HangWorkerSpec(Noun):
     job: str = "*"
 
 
+class SweepSpec(Noun):
+    """A look through all operations for those that nobody looks at."""
+
+    #: Only what was left alone for longer than this, beyond the delay that it waits for anyhow.
+    older_than: Duration = Duration(minutes=10)
+    #: Only operations on this target, or on one below it.
+    target: str = ""
+
+
 class EventSpec(Noun):
     """Something that happens at a moment: exactly one of the orders."""
 
@@ -163,6 +172,8 @@ class EventSpec(Noun):
     #: Bare, or {job}.
     kill_worker: KillWorkerSpec | None = None
     hang_worker: HangWorkerSpec | None = None
+    #: Bare, or {olderThan, target}.
+    sweep: SweepSpec | None = None
     #: Whether it is expected to be refused.
     fails: bool = False
 

@@ -16,6 +16,7 @@ from interlock.forecast.rehearsal.scenario import (
     LineMatch,
     LoseSpec,
     Settings,
+    SweepSpec,
     WorkRule,
 )
 from interlock.resources.metadata import Key, Resource
@@ -78,6 +79,7 @@ Act = (
     | LoseSpec
     | KillWorkerSpec
     | HangWorkerSpec
+    | SweepSpec
 )
 
 

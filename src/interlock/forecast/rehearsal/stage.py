@@ -41,11 +41,11 @@ class Stage(Machine):
         super().__init__(loop, Random(0), _Nowhere(), origin)
         self._work = work
 
-    def resume(self, job: Job, runtime: str = "") -> None:
+    def resume(self, job: Job) -> None:
         """Have the attempts run that a Job left by an earlier life says are running here."""
         for task in job.status.execution.active:
-            if task.runtime != runtime:
-                continue
+            if task.runtime:
+                continue  # Others have it.
             if task.state in (TaskState.STARTING, TaskState.ENDED):
                 continue  # One that was not known to run is launched again by the room itself.
             order = _order_of(job, task)
@@ -174,7 +174,6 @@ def _order_of(job: Job, task: TaskStatus) -> TaskOrder:
         namespace=metadata.namespace,
         job=metadata.name,
         work=_ANY_WORK,
-        runtime=task.runtime,
         env={STEP: step.name} if step is not None else {},
     )
 
