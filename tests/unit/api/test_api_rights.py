@@ -51,11 +51,8 @@ async def _serve(request: Request, send: Send) -> Answer:
     return Answer(200, b"")
 
 
-#: What another branch of the tree serves, and what somebody forgot to think about.
-OTHERS = (
-    Route(method=SOCKET, path=WORKERS, right=ForKnown(), serve=_serve),
-    Route(method="POST", path="/forgotten", right=ForKnown(), serve=_serve),
-)
+#: What somebody forgot to think about.
+OTHERS = (Route(method="POST", path="/forgotten", right=ForKnown(), serve=_serve),)
 STORE = a_store()
 ROUTER = Asker(store=STORE, routes=(*Reports(STORE).routes(), *OTHERS)).app.router
 
