@@ -195,11 +195,11 @@ def _undo_ended(
             step,
             state=state,
             undo_retries=0,
-            interruptions=0,
             not_before=None,
             undo_for="",
             message="",
             result="",
+            started_at=None,
             ended_at=None,
         )
         return _with(operation, at, undone)
@@ -316,6 +316,14 @@ def _is_exhausted(operation: OperationStatus) -> bool:
     return any(s.state is StepState.FAILED and s.not_before is None for s in operation.steps)
 
 
+def is_begun(step: StepStatus) -> bool:
+    """Whether a step was run, in part or in whole, since it was undone the last time.
+
+    One that waits to be run again may have left something behind.
+    """
+    return step.state in _BEGUN or (step.state is StepState.WAITS and step.started_at is not None)
+
+
 def is_done(operation: OperationStatus) -> bool:
     """Whether every step was done."""
     return all(step.state is StepState.DONE for step in operation.steps)
@@ -394,7 +402,9 @@ def _go_forward(
     starts = _Starts(job, operation, under_way, room, now)
     due, is_due = _due(operation, fresh, under_way, now)
     for at in due:
-        if starts.may and starts.has_room():
+        # One that is undone for another's retry does not begin its own.
+        waits = starts.operation.steps[at].not_before is not None
+        if waits and starts.may and starts.has_room():
             _begin_retry(starts, specs, at)
     for at, step in enumerate(starts.operation.steps):
         if not starts.may:
@@ -462,9 +472,13 @@ def _for_retry(
 ) -> StepStatus:
     """A step that is undone before another, or itself, is tried again."""
     if step.name != retried:
-        step = replace(step, retries=0, interruptions=0, not_before=None, interrupted=False)
+        # What was done counts from 0 already. What failed too keeps its count: two steps that take
+        # each other back would never come to an end.
+        step = replace(step, not_before=None, interrupted=False)
     if not _has_own_undo(specs, undone, at):
-        return replace(step, state=StepState.WAITS, undo_for="", ended_at=None, result="")
+        return replace(
+            step, state=StepState.WAITS, undo_for="", started_at=None, ended_at=None, result=""
+        )
     return replace(step, state=StepState.TO_UNDO, undo_for=retried, undo_retries=0)
 
 
@@ -482,7 +496,7 @@ def _to_undo(operation: OperationStatus, specs: tuple[Step, ...], at: int) -> tu
     named = {n for n, one in enumerate(specs) if one.name in spec.roll_back}
     above = _dependents(specs)
     wanted = named.union(*(above[n] for n in named), {at})
-    return tuple(n for n in sorted(wanted) if steps[n].state in _BEGUN or n == at)
+    return tuple(n for n in sorted(wanted) if is_begun(steps[n]) or n == at)
 
 
 def _has_own_undo(specs: tuple[Step, ...], undone: Sequence[int], at: int) -> bool:
@@ -539,22 +553,67 @@ def roll_back(
 
 def reverting(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationStatus:
     """The operation with every step that was begun marked to be undone."""
-    begun = [at for at, step in enumerate(operation.steps) if step.state in _BEGUN]
-    steps = list(operation.steps)
+    begun = [at for at, step in enumerate(operation.steps) if is_begun(step)]
+    # Nothing waits for its retry any more, not even what is undone already for one.
+    steps = [replace(s, not_before=None, interrupted=False, undo_for="") for s in operation.steps]
     for at in begun:
         undo = _has_own_undo(specs, begun, at)
         steps[at] = replace(
             steps[at],
             state=StepState.TO_UNDO if undo else StepState.UNDONE,
-            ended_at=steps[at].ended_at if undo else None,
             undo_retries=0,
             interruptions=0,
-            interrupted=False,
-            not_before=None,
-            undo_for="",
         )
     why = operation.reverting_for or ExecutionReason.TASK_FAILED.value
     return replace(operation, steps=tuple(steps), reverting=True, reverting_for=why)
+
+
+def forward(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationStatus:
+    """A stuck operation that is to go forward again, with all its retries.
+
+    What was done and not undone stays done, unless what it needs has to be done again.
+    """
+    kept: set[str] = set()
+    # What is needed, and what covers an undo, may stand behind a step.
+    for _ in specs:
+        kept.update(
+            spec.name
+            for at, spec in enumerate(specs)
+            if _is_kept(operation.steps[at], spec, kept) and kept.issuperset(needs_of(specs, at))
+        )
+    steps = tuple(_forward(step, is_kept=step.name in kept) for step in operation.steps)
+    return replace(
+        operation,
+        steps=steps,
+        reverting=False,
+        reverting_for="",
+        stuck_at=None,
+        stuck_message="",
+        interventions=operation.interventions + 1,
+    )
+
+
+def _is_kept(step: StepStatus, spec: Step, kept: set[str]) -> bool:
+    if step.ended_at is None or step.state is StepState.UNDO_FAILED:
+        return False
+    # One that has no undo of its own was only passed over; what covers it may have undone it.
+    is_passed = step.state is StepState.UNDONE and spec.undo is not None
+    return not is_passed or spec.undo_covered_by in kept
+
+
+def _forward(step: StepStatus, *, is_kept: bool) -> StepStatus:
+    return replace(
+        step,
+        state=StepState.DONE if is_kept else StepState.WAITS,
+        retries=0,
+        undo_retries=0,
+        interruptions=0,
+        interrupted=False,
+        not_before=None,
+        undo_for="",
+        started_at=None if step.state is StepState.UNDONE and not is_kept else step.started_at,
+        ended_at=step.ended_at if is_kept else None,
+    )
 
 
 def _go_back(
@@ -633,7 +692,9 @@ def told(before: OperationStatus, operation: OperationStatus, now: datetime) -> 
 def _percentage(operation: OperationStatus) -> float | None:
     if operation.percentage is None or not operation.steps:
         return operation.percentage
-    done = sum(step.ended_at is not None for step in operation.steps)
+    done = sum(
+        step.ended_at is not None and step.state is not StepState.UNDONE for step in operation.steps
+    )
     return round(100 * done / len(operation.steps), 1)
 
 

@@ -165,6 +165,10 @@ class World:
     rivals = False
     #: What its control planes can run.
     mode = Mode.EMBEDDED
+    #: What it is judged by, wherever work runs.
+    promises = PROMISES
+    #: Who works there.
+    who: type[People] = People
     #: When it begins.
     epoch = T0
     #: Whether its store was put back to an earlier state, where that can be.
@@ -262,7 +266,7 @@ class World:
 
     def _lay_ground(self) -> None:
         """Make what work runs on, and the judge who hears of everything there."""
-        self.judge = Judge(self.truth, [promise(self.truth) for promise in PROMISES])
+        self.judge = Judge(self.truth, [promise(self.truth) for promise in self.promises])
         self.machine = Machine(self.loop, Random(f"{self.seed}:machine"), self.history, self.epoch)
         self.machine.started.append(self.judge.started)
         self.machine.ended.append(self.judge.ended)
@@ -278,7 +282,7 @@ class World:
         luck = Random(f"{self.seed}:people")
         wire = Wire(self.loop, process, self.store_process, Weather(CALM), luck, lambda _: None)
         store = FaultyStore(self.store, wire, self.loop, self.truth)
-        return People(store, self.truth, self._now)
+        return self.who(store, self.truth, self._now)
 
     def _begin(self) -> None:
         for number in range(PLANES):
@@ -351,16 +355,20 @@ class World:
     def _settle(self) -> None:
         """End all trouble, tidy up, and wait until nothing happens any more."""
         self._end_trouble()
+        self._rest(self.judge.settled)
+        self._check_planes()
+        self._check_ground()
+
+    def _rest(self, check: Callable[[], None]) -> None:
+        """Wait until nothing happens any more, and check what must be so then."""
         self._wait_until_quiet()
         try:
-            self.judge.settled()
+            check()
         except BrokenPromiseError:
             # A clock that was wrong may have put something off by as much as it was wrong.
             self.loop.run_until(self.loop.time() + LONGEST_JUMP_S)
             self._wait_until_quiet()
-            self.judge.settled()
-        self._check_planes()
-        self._check_ground()
+            check()
 
     def _end_trouble(self) -> None:
         self.history.note("world", "trouble is over")
