@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import ForgetTask, StopTask
 from interlock.resources.job import Job
+from interlock.resources.operation import attempts_made
 from interlock.resources.tasks import (
     ExecutionStatus,
     ReportState,
@@ -46,6 +47,9 @@ def past_reports(
     others = [report for key, report in view.reports.items() if key not in active]
     if is_over or not others or execution.stopping_for is not None:
         return others
+    if execution.operation is not None:
+        made = attempts_made(execution.operation)
+        return [report for report in others if report.attempt < made.get(report.index, 0)]
     reached = {task.index: task.attempt for task in execution.active}
     reached.update((wait.index, wait.attempt) for wait in execution.retrying)
     return [report for report in others if _is_past(report, execution, reached)]

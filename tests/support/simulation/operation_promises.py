@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase
@@ -174,10 +175,14 @@ class RetriesKept(OperationPromise):
     def __init__(self, truth: Truth) -> None:
         super().__init__(truth)
         self._ledgers = Ledgers()
+        self._skew = timedelta()
 
     def moves(self, job: Job, was: OperationStatus | None, now: OperationStatus) -> None:
         """Count the retries, and hold each against its limit and its moment."""
         ledger = self._ledgers.of(job)
+        moments = [clock.now() for clock in self.truth.clocks.values()]
+        self._skew = max(self._skew, max(moments) - min(moments))
+        ledger.skew = self._skew
         for deed in ledger.take(job, was, now):
             ledger.begin(deed)
         if ledger.problems:

@@ -6,7 +6,7 @@ retried, what is done, what is left to be undone) is worked out here anew, witho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -62,6 +62,8 @@ class Ledger:
         self.entries = [Entry() for _ in self._steps]
         #: What was not as it may be, about retries.
         self.problems: list[str] = []
+        #: How far the clocks of those who write have differed.
+        self.skew = timedelta()
         self._known: tuple[tuple[int, int], ...] = ()
 
     def entry(self, name: str) -> Entry:
@@ -97,6 +99,8 @@ class Ledger:
         entry = self.entries[deed.step]
         if deed.is_undo:
             entry.is_touched = True
+            for covered in self._covered_by(deed.step):
+                covered.is_touched = True
             return
         entry.begun, entry.done, entry.undone, entry.is_touched = True, False, False, False
 
@@ -135,7 +139,8 @@ class Ledger:
         if end.result is TaskResult.SUCCEEDED:
             entry.begun, entry.done, entry.undone = False, False, True
             entry.undo = Tally()
-            self._covered_by(at)
+            for covered in self._covered_by(at):
+                covered.done = False
             return
         name = f"undo of {self._steps[at].name}"
         if reverting:
@@ -144,11 +149,11 @@ class Ledger:
         retried = number_of(self._steps, steps[at].undo_for)
         self._failed(f"{name} for a retry", self.entries[retried].run, end, now)
 
-    def _covered_by(self, at: int) -> None:
-        """What another step's undo covers is undone with it."""
+    def _covered_by(self, at: int) -> Iterator[Entry]:
+        """What the undo of a step undoes besides it."""
         for step, entry in zip(self._steps, self.entries, strict=True):
             if step.undo_covered_by == self._steps[at].name:
-                entry.done = False
+                yield entry
 
     def _failed(self, what: str, tally: Tally, end: EndedTask, now: datetime) -> None:
         tally.is_open = True
@@ -181,7 +186,7 @@ class Ledger:
         tally.failed_at = None
         if tally.retries > limit:
             self.problems.append(f"{what} is retried {tally.retries} times, limit {limit}")
-        if deed.at < due:
+        if deed.at + self.skew < due:
             self.problems.append(f"retry {tally.retries} of {what} at {deed.at}, due {due}")
 
     def _retried_by(self, deed: Deed) -> int:
