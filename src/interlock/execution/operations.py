@@ -205,7 +205,8 @@ def _undo_ended(
         return _with(operation, at, undone)
     told = how_it_ended(end)
     operation = _told(operation, f"undo {step.name}", told)
-    failed = replace(step, state=StepState.UNDO_FAILED, message=told)
+    # It is not done any more, and nobody knows what is left of it.
+    failed = replace(step, state=StepState.UNDO_FAILED, message=told, ended_at=None)
     if operation.reverting:
         return _with(operation, at, _undo_again(job, specs[at], failed, end, now))
     # What had to be undone before a retry is a part of that retry.
@@ -412,10 +413,11 @@ def _go_forward(
         if step.state is StepState.TO_UNDO and _may_undo(starts.operation, specs, at):
             starts.undo(at)
     done = {s.name for s in starts.operation.steps if s.state is StepState.DONE}
+    held = _held_back(starts.operation, specs)
     for at, step in enumerate(starts.operation.steps):
         if not starts.may:
             break
-        is_next = step.state is StepState.WAITS and step.not_before is None
+        is_next = step.state is StepState.WAITS and step.not_before is None and at not in held
         if is_next and done.issuperset(needs_of(specs, at)):
             starts.run(at)
     return _settled(starts, is_due)
@@ -484,19 +486,34 @@ def _for_retry(
 
 def _to_undo(operation: OperationStatus, specs: tuple[Step, ...], at: int) -> tuple[int, ...]:
     """The steps that are undone before a step is run again."""
-    spec, steps = specs[at], operation.steps
-    left = [n for n, one in enumerate(steps) if one.undo_for == spec.name]
+    steps = operation.steps
+    left = [n for n, one in enumerate(steps) if one.undo_for == specs[at].name]
     if left:
         # The retry before this one did not get through with it.
         return tuple(left)
+    return tuple(n for n in sorted(_demanded(specs, at)) if is_begun(steps[n]) or n == at)
+
+
+def _demanded(specs: tuple[Step, ...], at: int) -> frozenset[int]:
+    """The steps that are to be undone before a step is run again, if they were begun."""
+    spec = specs[at]
     if spec.before_retry is BeforeRetry.ROLL_BACK_FIRST:
-        return (at,)
+        return frozenset((at,))
     if spec.before_retry is BeforeRetry.AS_IS:
-        return ()
+        return frozenset()
     named = {n for n, one in enumerate(specs) if one.name in spec.roll_back}
     above = _dependents(specs)
-    wanted = named.union(*(above[n] for n in named), {at})
-    return tuple(n for n in sorted(wanted) if is_begun(steps[n]) or n == at)
+    return frozenset(named.union(*(above[n] for n in named), {at}))
+
+
+def _held_back(operation: OperationStatus, specs: tuple[Step, ...]) -> frozenset[int]:
+    """The steps that are run again once all is undone that a retry demands, and not before."""
+    retried = {step.undo_for for step in operation.steps if step.undo_for}
+    if not retried:
+        return frozenset()
+    return frozenset().union(
+        *(_demanded(specs, at) for at, spec in enumerate(specs) if spec.name in retried)
+    )
 
 
 def _has_own_undo(specs: tuple[Step, ...], undone: Sequence[int], at: int) -> bool:
@@ -594,7 +611,7 @@ def forward(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationSta
 
 
 def _is_kept(step: StepStatus, spec: Step, kept: set[str]) -> bool:
-    if step.ended_at is None or step.state is StepState.UNDO_FAILED:
+    if step.ended_at is None:
         return False
     # One that has no undo of its own was only passed over; what covers it may have undone it.
     is_passed = step.state is StepState.UNDONE and spec.undo is not None

@@ -77,6 +77,8 @@ class OneAfterAnother(Promise):
 
     def _is_older(self, other: Job, job: Job) -> bool:
         created = list(self.truth.created)
+        if other.metadata.uid in self.truth.moved_back:
+            return False
         return created.index(other.metadata.uid) < created.index(job.metadata.uid)
 
 
@@ -237,9 +239,7 @@ class RevertsForGood(OperationPromise):
             ):
                 raise self.broken(f"{name} is to be rolled back, and runs {step.name}", name)
 
-    def _ordered(
-        self, job: Job, was: OperationStatus, now: OperationStatus
-    ) -> OperateVerb | None:
+    def _ordered(self, job: Job, was: OperationStatus, now: OperationStatus) -> OperateVerb | None:
         """The order that was carried out in this write."""
         if now.interventions != was.interventions + 1:
             return None
@@ -399,4 +399,3 @@ OPERATION_PROMISES: tuple[type[Promise], ...] = (
     ChildrenCounted,
     TargetsApart,
 )
-

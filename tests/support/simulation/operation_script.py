@@ -95,10 +95,14 @@ def _creations(random: Random, taste: _Taste, many: int) -> list[CreateJob]:
     made: list[CreateJob] = []
     places = [random.choice((None, *range(taste.paths))) for _ in range(many)]
     parents: dict[int, int] = {}
+    # How far on the furthest target is of an operation and all that it is a part of.
+    reached = [-1 if place is None else place for place in places]
     for at in range(1, many):
         above = random.randrange(at)
-        if random.random() < 0.25 and _is_further(places[at], places[above]):
+        place = places[at]
+        if random.random() < 0.25 and (place is None or place > reached[above]):
             parents[at] = above
+            reached[at] = max(reached[at], reached[above])
     for at, place in enumerate(places):
         spec = an_operation(random, taste, place, may_lock=at not in parents.values())
         if at in parents:
@@ -110,10 +114,6 @@ def _creations(random: Random, taste: _Taste, many: int) -> list[CreateJob]:
             spec = JobSpec(process=work, parent=f"op-{at}", pending_timeout=Duration(seconds=30))
             made.append(CreateJob(name=f"part-{at}-{number}", spec=spec))
     return made
-
-
-def _is_further(place: int | None, above: int | None) -> bool:
-    return place is None or above is None or place > above
 
 
 def _creation(random: Random, taste: _Taste, name: str, spec: JobSpec) -> CreateJob:
@@ -199,9 +199,7 @@ def _undo_retries(random: Random, taste: _Taste, limit: int) -> UndoRetries | No
     if not limit and random.random() < 0.5:
         return None
     given = random.random() < 0.5
-    return UndoRetries(
-        limit=limit, delay=length_of(random.choice(taste.delays)) if given else None
-    )
+    return UndoRetries(limit=limit, delay=length_of(random.choice(taste.delays)) if given else None)
 
 
 def _command(random: Random, taste: _Taste, limit: int) -> tuple[str, ...]:

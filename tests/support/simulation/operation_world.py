@@ -20,6 +20,8 @@ class OperationWorld(World):
     promises = (*PROMISES, *OPERATION_PROMISES)
     who = OperationPeople
     people: OperationPeople
+    #: What is stuck is seen to one after another, and more than once.
+    settle_pieces = 200
 
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None

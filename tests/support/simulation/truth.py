@@ -52,6 +52,9 @@ class Truth:
         self.gone: dict[str, None] = {}
         #: When each Job was created, in seconds; the first is the oldest.
         self.created: dict[str, float] = {}
+        #: Jobs that were edited before any control plane had seen them, by uid: that is when they
+        #: take their place.
+        self.moved_back: dict[str, None] = {}
         self.locks: dict[LockKey, Lock] = {}
         #: JobConfigs, ControlledJobs and Calendars.
         self.schedules: dict[Key, Resource] = {}
@@ -137,6 +140,8 @@ class Truth:
         was = before if isinstance(before, Job) else None
         if was is not None and was.spec.locks != job.spec.locks:
             self.revised[uid] = None
+        if was is not None and not job.status.admission.sequence:
+            self.moved_back[uid] = None
         if was is None or _standing(was) != _standing(job):
             self.stands_since[uid] = self.now
         if _is_admitted(job) and (was is None or not _is_admitted(was)):

@@ -57,8 +57,7 @@ from support.simulation.truth import Truth
 LEASE = LeaseTimes(lasts_s=60.0, renew_by_s=40.0, every_s=15.0)
 #: After trouble is over, people tidy up and time passes in pieces of this length,
 SETTLE_PIECE_S = 240.0
-#: until nothing happens in one of them; at the latest after so many.
-SETTLE_PIECES = 40
+#: until nothing happens in one of them.
 #: No clock is ever set by more than this.
 LONGEST_JUMP_S = 3700.0
 
@@ -169,6 +168,8 @@ class World:
     promises = PROMISES
     #: Who works there.
     who: type[People] = People
+    #: At the latest after so many pieces of time nothing happens any more.
+    settle_pieces = 40
     #: When it begins.
     epoch = T0
     #: Whether its store was put back to an earlier state, where that can be.
@@ -381,7 +382,7 @@ class World:
             self._restart(number)
 
     def _wait_until_quiet(self) -> None:
-        for _ in range(SETTLE_PIECES):
+        for _ in range(self.settle_pieces):
             self.loop.spawn(self._user, self.people.tidy_up())
             before = self.truth.activity + self._calls()
             self.loop.run_until(self.loop.time() + SETTLE_PIECE_S)

@@ -19,7 +19,7 @@ from interlock.resources.tasks import ExecutionStatus, ReportState, TaskReport
 from interlock.resources.transitions import has_ended
 from interlock.resources.values.durations import Duration
 from interlock.resources.values.indexes import IndexSet
-from support.operation_play import Play, a_step, an_operation
+from support.operation_play import Outcome, Play, Script, a_step, an_operation
 
 FAILS = ("fail",) * 9
 
@@ -101,6 +101,30 @@ def test_what_is_undone_for_a_retry_is_not_undone_again_when_all_is(undo: bool) 
 
     assert play.names == ["a", "b", *(["-b"] if undo else []), "-a", "-a"]
     assert has_ended(play.job)
+
+
+def test_nothing_is_run_again_before_all_is_undone_that_the_retry_demands() -> None:
+    """What has no undo of its own need not be waited for, but what was built upon it must be."""
+    b = a_step("b", before_retry=BeforeRetry.ROLL_BACK, roll_back=("a",), retries=retries(1))
+    script: Script = {"b": ("fail",), "-b": (Outcome("ok", 5),)}
+    play = Play(an_operation(a_step("a", undo=None), b, steps_at_once=2), script).run()
+
+    assert play.names == ["a", "b", "-b", "a", "b"]
+    assert play.times_of("a") == [0, 5]
+
+
+def test_what_could_not_be_undone_for_a_retry_is_not_taken_as_done_by_going_forward() -> None:
+    """Its undo was tried, so nobody knows what is left of it."""
+    c = a_step("c", before_retry=BeforeRetry.ROLL_BACK, roll_back=("b",), retries=retries(1))
+    script = {"c": ("fail",), "-b": ("fail",), "-z": ("fail",)}
+    play = Play(
+        an_operation(a_step("z", needs=()), a_step("b", needs=()), replace(c, needs=("b",))), script
+    )
+    play.run()
+    play.order("retry")
+    play.run()
+
+    assert play.names.count("b") == 2
 
 
 def test_two_steps_that_take_each_other_back_come_to_an_end() -> None:
