@@ -159,7 +159,9 @@ class UndoneInReverse(OperationPromise):
             return
         steps, at = job.spec.steps, step_of(life.order.index)
         own = steps[at].name
-        others = above_of(steps, own) if is_undo(life.order.index) else needed_by(steps, own)
+        others = set(above_of(steps, own))
+        if not is_undo(life.order.index):
+            others |= needed_by(steps, own)
         over = {number_of(steps, name) for name in others} | {at}
         alive = [other for other in self.truth.alive(life.order.job_uid) if other is not life]
         for other in alive:
@@ -393,8 +395,8 @@ OPERATION_PROMISES: tuple[type[Promise], ...] = (
     OneAfterAnother,
     DoneOnce,
     UndoneInReverse,
-    RetriesKept,
     RevertsForGood,
+    RetriesKept,
     CompleteIsTrue,
     ChildrenCounted,
     TargetsApart,

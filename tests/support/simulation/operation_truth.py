@@ -99,7 +99,7 @@ class Ledger:
         entry = self.entries[deed.step]
         if deed.is_undo:
             entry.is_touched = True
-            for covered in self._covered_by(deed.step):
+            for covered in self._covered_by(deed.step) if deed.retried is None else ():
                 covered.is_touched = True
             return
         entry.begun, entry.done, entry.undone, entry.is_touched = True, False, False, False
@@ -139,7 +139,7 @@ class Ledger:
         if end.result is TaskResult.SUCCEEDED:
             entry.begun, entry.done, entry.undone = False, False, True
             entry.undo = Tally()
-            for covered in self._covered_by(at):
+            for covered in self._covered_by(at) if reverting else ():
                 covered.done = False
             return
         name = f"undo of {self._steps[at].name}"
