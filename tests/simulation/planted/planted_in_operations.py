@@ -14,10 +14,11 @@ from interlock.admission.claims.claim import Holder
 from interlock.admission.claims.proof import Jobs
 from interlock.admission.lines import may_be_granted
 from interlock.execution.children import Children
+from interlock.execution.operations import forward, specs_of
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.job import OPERATE_ANNOTATION, Job, JobPhase, OperateVerb
 from interlock.resources.metadata import Key
-from interlock.resources.operation import OperationState, OperationStatus, StepState, StepStatus
+from interlock.resources.operation import OperationStatus, StepState, StepStatus
 from interlock.resources.tasks import ExecutionStatus
 from support.simulation.operation_world import OperationWorld, RivalOperationWorld
 
@@ -51,7 +52,7 @@ def _steps(
 @mutation(
     ORDER,
     Seam("interlock.admission.claims.proof", "is_done"),
-    caught_by="OneAfterAnother",
+    caught_by="NeverTwice",
     in_worlds=operations(OperationWorld),
 )
 def what_is_stuck_counts_as_over(really: Any) -> Any:
@@ -240,14 +241,22 @@ def the_first_failure_rolls_it_back(_: Any) -> Callable[[OperationStatus], bool]
 # Whose word it is
 
 
-@mutation(FOR_GOOD, BEGUN, caught_by="RevertsForGood", in_worlds=operations(OperationWorld))
-def a_rollback_that_waits_goes_forward(really: Begun) -> Begun:
-    def change(operation: OperationStatus) -> OperationStatus:
-        if operation.state is not OperationState.QUEUED or not operation.reverting:
+@mutation(
+    FOR_GOOD,
+    Seam("interlock.execution.steering", "_ordered"),
+    caught_by="RevertsForGood",
+    in_worlds=operations(OperationWorld),
+)
+def a_rollback_that_waits_goes_forward(really: Any) -> Any:
+    def _ordered(job: Job, operation: OperationStatus, now: datetime) -> OperationStatus:
+        operation = really(job, operation, now)
+        waits = any(s.state is StepState.UNDO_FAILED for s in operation.steps)
+        if not operation.reverting or not waits or operation.stuck_at is not None:
             return operation
-        return replace(operation, reverting=False, reverting_for="")
+        interventions = operation.interventions
+        return replace(forward(operation, specs_of(job, operation)), interventions=interventions)
 
-    return _taken_up(really, change)
+    return _ordered
 
 
 @mutation(
