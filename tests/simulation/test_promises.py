@@ -38,6 +38,8 @@ PIECES = {
     "RivalEvictionPodWorld": 2,
     "EvictionScheduleWorld": 2,
     "RivalEvictionScheduleWorld": 2,
+    "OperationWorld": 5,
+    "RivalOperationWorld": 5,
 }
 
 DB = LockRequest(key="db")

@@ -217,17 +217,18 @@ def _undo_ended(
             step,
             state=state,
             undo_retries=0,
-            interruptions=0,
             not_before=None,
             undo_for="",
             message="",
             result="",
+            started_at=None,
             ended_at=None,
         )
         return _with(operation, at, undone)
     told = how_it_ended(end)
     operation = _told(operation, f"undo {step.name}", told)
-    failed = replace(step, state=StepState.UNDO_FAILED, message=told)
+    # It is not done any more, and nobody knows what is left of it.
+    failed = replace(step, state=StepState.UNDO_FAILED, message=told, ended_at=None)
     if operation.reverting:
         return _with(operation, at, _undo_again(job, specs[at], failed, end, now))
     # What had to be undone before a retry is a part of that retry.
@@ -341,6 +342,14 @@ def _is_exhausted(operation: OperationStatus) -> bool:
     return any(s.state is StepState.FAILED and s.not_before is None for s in operation.steps)
 
 
+def is_begun(step: StepStatus) -> bool:
+    """Whether a step was run, in part or in whole, since it was undone the last time.
+
+    One that waits to be run again may have left something behind.
+    """
+    return step.state in _BEGUN or (step.state is StepState.WAITS and step.started_at is not None)
+
+
 def is_done(operation: OperationStatus) -> bool:
     """Whether every step was done."""
     return all(step.state is StepState.DONE for step in operation.steps)
@@ -419,7 +428,9 @@ def _go_forward(
     starts = _Starts(job, operation, under_way, room, now)
     due, is_due = _due(operation, fresh, under_way, now)
     for at in due:
-        if starts.may and starts.has_room():
+        # One that is undone for another's retry does not begin its own.
+        waits = starts.operation.steps[at].not_before is not None
+        if waits and starts.may and starts.has_room():
             _begin_retry(starts, specs, at)
     for at, step in enumerate(starts.operation.steps):
         if not starts.may:
@@ -427,10 +438,11 @@ def _go_forward(
         if step.state is StepState.TO_UNDO and _may_undo(starts.operation, specs, at):
             starts.undo(at)
     done = {s.name for s in starts.operation.steps if s.state is StepState.DONE}
+    held = _held_back(starts.operation, specs)
     for at, step in enumerate(starts.operation.steps):
         if not starts.may:
             break
-        is_next = step.state is StepState.WAITS and step.not_before is None
+        is_next = step.state is StepState.WAITS and step.not_before is None and at not in held
         if is_next and done.issuperset(needs_of(specs, at)):
             starts.run(at)
     return _settled(starts, is_due)
@@ -487,27 +499,46 @@ def _for_retry(
 ) -> StepStatus:
     """A step that is undone before another, or itself, is tried again."""
     if step.name != retried:
-        step = replace(step, retries=0, interruptions=0, not_before=None, interrupted=False)
+        # What was done counts from 0 already. What failed too keeps its count: two steps that take
+        # each other back would never come to an end.
+        step = replace(step, not_before=None, interrupted=False)
     if not _has_own_undo(specs, undone, at):
-        return replace(step, state=StepState.WAITS, undo_for="", ended_at=None, result="")
+        return replace(
+            step, state=StepState.WAITS, undo_for="", started_at=None, ended_at=None, result=""
+        )
     return replace(step, state=StepState.TO_UNDO, undo_for=retried, undo_retries=0)
 
 
 def _to_undo(operation: OperationStatus, specs: tuple[Step, ...], at: int) -> tuple[int, ...]:
     """The steps that are undone before a step is run again."""
-    spec, steps = specs[at], operation.steps
-    left = [n for n, one in enumerate(steps) if one.undo_for == spec.name]
+    steps = operation.steps
+    left = [n for n, one in enumerate(steps) if one.undo_for == specs[at].name]
     if left:
         # The retry before this one did not get through with it.
         return tuple(left)
+    return tuple(n for n in sorted(_demanded(specs, at)) if is_begun(steps[n]) or n == at)
+
+
+def _demanded(specs: tuple[Step, ...], at: int) -> frozenset[int]:
+    """The steps that are to be undone before a step is run again, if they were begun."""
+    spec = specs[at]
     if spec.before_retry is BeforeRetry.ROLL_BACK_FIRST:
-        return (at,)
+        return frozenset((at,))
     if spec.before_retry is BeforeRetry.AS_IS:
-        return ()
+        return frozenset()
     named = {n for n, one in enumerate(specs) if one.name in spec.roll_back}
     above = _dependents(specs)
-    wanted = named.union(*(above[n] for n in named), {at})
-    return tuple(n for n in sorted(wanted) if steps[n].state in _BEGUN or n == at)
+    return frozenset(named.union(*(above[n] for n in named), {at}))
+
+
+def _held_back(operation: OperationStatus, specs: tuple[Step, ...]) -> frozenset[int]:
+    """The steps that are run again once all is undone that a retry demands, and not before."""
+    retried = {step.undo_for for step in operation.steps if step.undo_for}
+    if not retried:
+        return frozenset()
+    return frozenset().union(
+        *(_demanded(specs, at) for at, spec in enumerate(specs) if spec.name in retried)
+    )
 
 
 def _has_own_undo(specs: tuple[Step, ...], undone: Sequence[int], at: int) -> bool:
@@ -564,22 +595,67 @@ def roll_back(
 
 def reverting(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationStatus:
     """The operation with every step that was begun marked to be undone."""
-    begun = [at for at, step in enumerate(operation.steps) if step.state in _BEGUN]
-    steps = list(operation.steps)
+    begun = [at for at, step in enumerate(operation.steps) if is_begun(step)]
+    # Nothing waits for its retry any more, not even what is undone already for one.
+    steps = [replace(s, not_before=None, interrupted=False, undo_for="") for s in operation.steps]
     for at in begun:
         undo = _has_own_undo(specs, begun, at)
         steps[at] = replace(
             steps[at],
             state=StepState.TO_UNDO if undo else StepState.UNDONE,
-            ended_at=steps[at].ended_at if undo else None,
             undo_retries=0,
             interruptions=0,
-            interrupted=False,
-            not_before=None,
-            undo_for="",
         )
     why = operation.reverting_for or ExecutionReason.TASK_FAILED.value
     return replace(operation, steps=tuple(steps), reverting=True, reverting_for=why)
+
+
+def forward(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationStatus:
+    """A stuck operation that is to go forward again, with all its retries.
+
+    What was done and not undone stays done, unless what it needs has to be done again.
+    """
+    kept: set[str] = set()
+    # What is needed, and what covers an undo, may stand behind a step.
+    for _ in specs:
+        kept.update(
+            spec.name
+            for at, spec in enumerate(specs)
+            if _is_kept(operation.steps[at], spec, kept) and kept.issuperset(needs_of(specs, at))
+        )
+    steps = tuple(_forward(step, is_kept=step.name in kept) for step in operation.steps)
+    return replace(
+        operation,
+        steps=steps,
+        reverting=False,
+        reverting_for="",
+        stuck_at=None,
+        stuck_message="",
+        interventions=operation.interventions + 1,
+    )
+
+
+def _is_kept(step: StepStatus, spec: Step, kept: set[str]) -> bool:
+    if step.ended_at is None:
+        return False
+    # One that has no undo of its own was only passed over; what covers it may have undone it.
+    is_passed = step.state is StepState.UNDONE and spec.undo is not None
+    return not is_passed or spec.undo_covered_by in kept
+
+
+def _forward(step: StepStatus, *, is_kept: bool) -> StepStatus:
+    return replace(
+        step,
+        state=StepState.DONE if is_kept else StepState.WAITS,
+        retries=0,
+        undo_retries=0,
+        interruptions=0,
+        interrupted=False,
+        not_before=None,
+        undo_for="",
+        started_at=None if step.state is StepState.UNDONE and not is_kept else step.started_at,
+        ended_at=step.ended_at if is_kept else None,
+    )
 
 
 def _go_back(
@@ -663,7 +739,9 @@ def _percentage(operation: OperationStatus, children: Children) -> float | None:
     total = len(operation.steps) + parts
     if operation.percentage is None or not total:
         return operation.percentage
-    done = sum(step.ended_at is not None for step in operation.steps)
+    done = sum(
+        step.ended_at is not None and step.state is not StepState.UNDONE for step in operation.steps
+    )
     return round(100 * (done + children.finished) / total, 1)
 
 

@@ -12,6 +12,7 @@ from interlock.execution.operations import (
     Next,
     begun,
     completed,
+    forward,
     is_done,
     is_over,
     move,
@@ -41,7 +42,6 @@ from interlock.resources.operation import (
     CompletionState,
     OperationStatus,
     StepState,
-    StepStatus,
     is_undo,
 )
 from interlock.resources.steps import ChildRequest
@@ -152,36 +152,10 @@ def _ordered(job: Job, operation: OperationStatus, now: datetime) -> OperationSt
         return operation
     verb, _ = found
     if verb is OperateVerb.RETRY and operation.stuck_at is not None:
-        return replace(
-            operation,
-            steps=tuple(map(_forward, operation.steps)),
-            reverting=False,
-            reverting_for="",
-            stuck_at=None,
-            stuck_message="",
-            interventions=operation.interventions + 1,
-        )
+        return forward(operation, specs_of(job, operation))
     if verb is OperateVerb.ROLL_BACK:
         return _rolled_back(job, operation, now)
     return operation
-
-
-def _forward(step: StepStatus) -> StepStatus:
-    """A step of a stuck operation that is to go forward again, with all its retries."""
-    kept = step.state is StepState.DONE or (
-        step.state is StepState.TO_UNDO and step.ended_at is not None
-    )
-    return replace(
-        step,
-        state=StepState.DONE if kept else StepState.WAITS,
-        retries=0,
-        undo_retries=0,
-        interruptions=0,
-        interrupted=False,
-        not_before=None,
-        undo_for="",
-        ended_at=step.ended_at if kept else None,
-    )
 
 
 def _rolled_back(job: Job, operation: OperationStatus, now: datetime) -> OperationStatus:

@@ -6,6 +6,8 @@ from mutation import Worlds
 
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.process import ProcessSpec
+from interlock.resources.steps import BeforeRetry, StepRetries, StepWork
+from interlock.resources.steps import Step as Operated
 from support.simulation.faults import CALM
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.script import (
@@ -94,3 +96,28 @@ def busy(world: type[World]) -> Worlds:
 def put_back(world: type[World]) -> Worlds:
     """The same with people who put Jobs back."""
     return lambda seed: world(seed, PUT_BACK, CALM) if seed % 2 else world(seed)
+
+
+def operations(world: type[World]) -> Worlds:
+    """Worlds with operations, as they are drawn."""
+    return world
+
+
+def taken_back(world: type[World]) -> Worlds:
+    """A world with a step whose retries take back what it was built upon, which has no undo."""
+
+    def work(*words: str) -> StepWork:
+        return StepWork(process=ProcessSpec(command=("work", *words)))
+
+    below = Operated(name="a", run=work("1"))
+    above = Operated(
+        name="b",
+        run=work("1", "exits=1,1,0"),
+        undo=work("20"),
+        retries=StepRetries(limit=3),
+        before_retry=BeforeRetry.ROLL_BACK,
+        roll_back=("a",),
+    )
+    spec = JobSpec(steps=(below, above), steps_at_once=2)
+    script = (Step(10.0, CreateJob(name="op-0", spec=spec)),)
+    return lambda seed: world(seed, script, CALM)

@@ -11,16 +11,31 @@ import pytest
 from mutation import MUTATIONS, Mutation, Seam, UnknownSeamError, breaches
 from planted_in_pods import TROUBLES, Trouble, troubled
 
+from support.simulation.operation_promises import OPERATION_PROMISES
 from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.promises import PROMISES
 from support.simulation.restore_world import RESTORE_PROMISES
 from support.simulation.schedule_promises import SCHEDULE_PROMISES
 
-ALL_PROMISES = {*PROMISES, *POD_PROMISES, *RESTORE_PROMISES, *SCHEDULE_PROMISES}
+ALL_PROMISES = {
+    *PROMISES,
+    *POD_PROMISES,
+    *RESTORE_PROMISES,
+    *SCHEDULE_PROMISES,
+    *OPERATION_PROMISES,
+}
 
 #: Where mutations are declared.
-for _table in ("admission", "eviction", "execution", "loop_and_store", "pods", "schedules"):
+for _table in (
+    "admission",
+    "eviction",
+    "execution",
+    "loop_and_store",
+    "operations",
+    "pods",
+    "schedules",
+):
     import_module(f"planted_in_{_table}")
 
 

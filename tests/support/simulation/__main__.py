@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from interlock.control.clock import SystemClock
 from support.simulation.batch import Result, run_all
+from support.simulation.crashes import differences, patterns
 from support.simulation.shrink import Shrinker
 from support.simulation.world import Outcome
 from support.simulation.worlds import WORLDS
@@ -19,6 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     logging.disable(logging.CRITICAL)
     worlds = list(WORLDS) if options.world == "all" else [options.world]
+    if options.crashes:
+        return _crash_all(options.crashes)
     if options.seed is not None:
         return max(_tell_one(name, options.seed, options.verbose) for name in worlds)
     return _run_many(worlds, range(options.start, options.start + options.seeds), options.jobs)
@@ -31,6 +34,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="run this world alone, and tell of it")
     parser.add_argument("--world", choices=[*WORLDS, "all"], default="all")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--crashes", type=int, help="operations of up to so many steps, killed")
     parser.add_argument("--verbose", action="store_true", help="print the whole history")
     return parser.parse_args(arguments)
 
@@ -58,6 +62,19 @@ def _run_many(worlds: Sequence[str], seeds: Sequence[int], jobs: int) -> int:
         return 0
     _say(f"{len(failed)} broke a promise. The first:")
     return _tell_one(failed[0].world, failed[0].seed, verbose=False)
+
+
+def _crash_all(most_steps: int) -> int:
+    """Kill the control plane at every write of every small operation."""
+    told = 0
+    for done, pattern in enumerate(patterns(most_steps), 1):
+        for difference in differences(pattern):
+            told += 1
+            _say(difference)
+        if sys.stdout.isatty():
+            _say(f"\r{done} operations, {told} differences ", end="")
+    _say(f"{done} operations, {told} differences")
+    return min(told, 1)
 
 
 def _tell_one(name: str, seed: int, verbose: bool) -> int:

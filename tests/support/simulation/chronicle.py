@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from interlock.resources.cluster import Lease
-from interlock.resources.job import Job
+from interlock.resources.job import Job, lock_requests
 from interlock.resources.lock import Lock
+from interlock.resources.operation import OperationStatus
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from support.simulation.history import History
@@ -22,7 +23,7 @@ def note_change(history: History, writer: str, change: Change) -> None:
     what = {EventType.ADDED: "created", EventType.DELETED: "removed"}.get(change.event.type, "")
     if isinstance(resource, Job):
         told = f"{name} v{change.version} {what} {_job_in_words(resource)}"
-        history.note(writer, told, name, *(request.key for request in resource.spec.locks))
+        history.note(writer, told, name, *(request.key for request in lock_requests(resource.spec)))
     elif isinstance(resource, Lock):
         holders = ", ".join(f"{h.job}#{h.token}" for h in resource.status.holders) or "nobody"
         told = f"lock {resource.spec.key} v{change.version} {what} held by {holders}"
@@ -48,6 +49,17 @@ def _job_in_words(job: Job) -> str:
     if execution.ended:
         last = execution.ended[-1]
         words.append(f"last {last.index}/{last.attempt}:{last.result}")
+    if execution.operation is not None:
+        words.append(_operation_in_words(execution.operation))
     if job.status.trouble is not None:
         words.append(f"trouble: {job.status.trouble.message}")
     return " ".join(words)
+
+
+def _operation_in_words(operation: OperationStatus) -> str:
+    words = [operation.state, f"{operation.retry_count}/{operation.rollback_retry_count}"]
+    words += [f"is {operation.completion_state}"] if operation.completion_state else []
+    words += [f"for {operation.reverting_for}"] if operation.reverting_for else []
+    words += [f"stuck: {operation.stuck_message}"] if operation.stuck_at else []
+    words += [f"{step.name}:{step.state}" for step in operation.steps]
+    return f"[{' '.join(words)}]"

@@ -42,6 +42,9 @@ class Promise:
     def deed(self, entry: JournalEntry) -> None:
         """What a person did was written into the history."""
 
+    def rests(self) -> None:
+        """Trouble is over, nothing happens any more, and nobody has seen to what is stuck."""
+
     def settled(self) -> None:
         """All trouble is over, and time has passed."""
 
@@ -89,6 +92,11 @@ class Judge:
         """What a person did was written into the history."""
         for promise in self._promises:
             promise.deed(entry)
+
+    def rests(self) -> None:
+        """Trouble is over, nothing happens any more, and nobody has seen to what is stuck."""
+        for promise in self._promises:
+            promise.rests()
 
     def settled(self) -> None:
         """All trouble is over, and time has passed."""

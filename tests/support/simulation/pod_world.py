@@ -37,7 +37,6 @@ from support.simulation.kube_api import (
 from support.simulation.kubelet import order_of
 from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_script import in_pods, spoiled
-from support.simulation.promises import PROMISES
 from support.simulation.script import (
     PLANES,
     Act,
@@ -137,7 +136,7 @@ class PodWorld(World):
         cluster = Cluster(self.loop, Random(f"{self.seed}:cluster"), self.history, self.epoch)
         self.cluster = cluster
         self._pod_promises = [promise(self.truth, cluster) for promise in POD_PROMISES]
-        usual = [promise(self.truth) for promise in PROMISES]
+        usual = [promise(self.truth) for promise in self.promises]
         self.judge = Judge(self.truth, [*usual, *self._pod_promises])
         cluster.hooks.started.append(self._started)
         cluster.hooks.ended.append(self.judge.ended)

@@ -14,6 +14,8 @@ from interlock.resources.job import (
     Completion,
     Job,
     WhenTaken,
+    is_operation,
+    lock_requests,
     released_attempts,
 )
 from interlock.resources.lock import Holder, Lock
@@ -35,7 +37,7 @@ from support.simulation.truth import PHANTOM, Term, Truth
 MOST_STATUS_BYTES = 16_384
 
 
-def _jobs_of(change: Change) -> tuple[Job | None, Job | None]:
+def jobs_of(change: Change) -> tuple[Job | None, Job | None]:
     """The Job before and after a change; None when it was or is not there."""
     before, after = change.before, change.event.resource
     is_gone = change.event.type is EventType.DELETED
@@ -119,7 +121,7 @@ class NeverTwice(Promise):
             ):
                 # Who asks for less than before gives such a grant back; see `_check_admission`.
                 continue
-            requests = [r for r in job.spec.locks if r.key == lock.spec.key]
+            requests = [r for r in lock_requests(job.spec) if r.key == lock.spec.key]
             for request in requests:
                 if held > request.limit and request.when_taken is not WhenTaken.ALLOW:
                     told = (
@@ -142,7 +144,7 @@ class NeverTwice(Promise):
                 raise self.broken(told, holder.job, before.spec.key)
 
     def _check_admission(self, change: Change) -> None:
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         if after is None or after.status.admission.phase is not AdmissionPhase.ADMITTED:
             return
         if before is not None and before.status.admission.phase is AdmissionPhase.ADMITTED:
@@ -151,7 +153,7 @@ class NeverTwice(Promise):
             return  # Forged: it lets nobody in, and what starts all the same is seen to start.
         name, admission = after.metadata.name, after.status.admission
         tokens = {grant.key: grant.token for grant in admission.grants}
-        for request in after.spec.locks:
+        for request in lock_requests(after.spec):
             lock = self.truth.locks.get((after.metadata.namespace, request.key))
             holders = lock.status.holders if lock is not None else ()
             held = [h for h in holders if h.uid == after.metadata.uid]
@@ -168,7 +170,7 @@ class NeverTwice(Promise):
 
     def _check_end(self, change: Change) -> None:
         """A Job that ends, or goes, has no process left."""
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         ends = after is None or (has_ended(after) and not (before and has_ended(before)))
         if not ends:
             return
@@ -207,7 +209,7 @@ class RecordedFirst(Promise):
 
     def wrote(self, change: Change) -> None:
         """An attempt that was over does not come back, and a task has one attempt at a time."""
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         if after is None or before is None or after.metadata.name in self.truth.bad:
             return
         uid, name = after.metadata.uid, after.metadata.name
@@ -228,7 +230,7 @@ class TrueEnds(Promise):
 
     def wrote(self, change: Change) -> None:
         """Every attempt that is newly recorded as over is over, with that exit code."""
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         if after is None or after.metadata.name in self.truth.bad:
             return
         known = before.status.execution.ended if before is not None else ()
@@ -275,7 +277,7 @@ class NeverLost(Promise):
 
     def wrote(self, change: Change) -> None:
         """Nothing goes that nobody asked to delete, and nobody but its owner writes a spec."""
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         if before is None:
             return
         name, uid = before.metadata.name, before.metadata.uid
@@ -325,7 +327,7 @@ class InOrder(Promise):
         for other in truth.jobs.values():
             if (
                 other.metadata.namespace == lock.metadata.namespace
-                and any(request.key == key for request in other.spec.locks)
+                and any(request.key == key for request in lock_requests(other.spec))
                 and not _allows(other, key)
                 and _stands(other)
                 and other.metadata.name not in truth.bad
@@ -338,7 +340,7 @@ class InOrder(Promise):
 
 
 def _allows(job: Job, key: str) -> bool:
-    return any(r.key == key and r.when_taken is WhenTaken.ALLOW for r in job.spec.locks)
+    return any(r.key == key and r.when_taken is WhenTaken.ALLOW for r in lock_requests(job.spec))
 
 
 def _stands(job: Job) -> bool:
@@ -350,7 +352,9 @@ def _stands(job: Job) -> bool:
 
 
 def _place(job: Job) -> tuple[int, int]:
-    return -job.spec.priority, job.status.admission.sequence or job.version
+    # Nobody overtakes what is done to one target, so these have no priority.
+    rank = 0 if job.spec.target is not None else -job.spec.priority
+    return rank, job.status.admission.sequence or job.version
 
 
 class TokensRise(Promise):
@@ -389,7 +393,7 @@ class LegalMoves(Promise):
 
     def wrote(self, change: Change) -> None:
         """The phase made a legal move, and what is final did not change."""
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         if before is None or after is None or before.metadata.uid != after.metadata.uid:
             return
         was, now, name = before.status, after.status, after.metadata.name
@@ -406,6 +410,8 @@ class LegalMoves(Promise):
         admitted = AdmissionPhase.ADMITTED
         if was.admission.phase is admitted and now.admission.grants != was.admission.grants:
             raise self.broken(f"the grants of {name} are rewritten", name)
+        if is_operation(after.spec):
+            return  # What was done of it may be undone; see `DoneOnce`.
         for field in ("succeeded", "failed"):
             lost = [
                 i for i in getattr(was.execution, field) if i not in getattr(now.execution, field)
@@ -424,7 +430,7 @@ class PutBackWhole(Promise):
 
     def wrote(self, change: Change) -> None:
         """While it is evicting it holds everything and begins nothing; then it has nothing left."""
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         if before is None or after is None or before.metadata.uid != after.metadata.uid:
             return
         was, now, name = before.status, after.status, after.metadata.name
@@ -472,7 +478,7 @@ class StatusBounded(Promise):
 
     def wrote(self, change: Change) -> None:
         """The lists of a status are bounded."""
-        before, after = _jobs_of(change)
+        before, after = jobs_of(change)
         if after is None or after.metadata.name in self.truth.bad:
             return
         execution, name = after.status.execution, after.metadata.name
@@ -515,7 +521,7 @@ class Settles(Promise):
 
 
 def _keys(job: Job) -> tuple[str, ...]:
-    return tuple(request.key for request in job.spec.locks)
+    return tuple(request.key for request in lock_requests(job.spec))
 
 
 #: Every promise that is checked.

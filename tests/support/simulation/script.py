@@ -18,6 +18,7 @@ from interlock.resources.job import (
     Completion,
     JobSpec,
     LockRequest,
+    OperateVerb,
     Parallelism,
     Retries,
     WhenTaken,
@@ -81,6 +82,13 @@ class ReleaseJob(Struct, frozen=True, tag=True):
     """A person writes off the tasks of a Job whose fate is not known."""
 
     name: str
+
+
+class OperateJob(Struct, frozen=True, tag=True):
+    """A person gives an order about an operation."""
+
+    name: str
+    verb: OperateVerb
 
 
 class RequeueOne(Struct, frozen=True, tag=True):
@@ -303,6 +311,7 @@ Act = (
     | ChangePriority
     | RaiseLimits
     | ReleaseJob
+    | OperateJob
     | RequeueOne
     | Poke
     | ForgeStatus

@@ -16,7 +16,7 @@ from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job import Job, LockRequest, WhenTaken
+from interlock.resources.job import Job, LockRequest, OperateVerb, WhenTaken, lock_requests
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
@@ -50,6 +50,11 @@ class Truth:
         self.jobs: dict[Key, Job] = {}
         self.by_uid: dict[str, Job] = {}
         self.gone: dict[str, None] = {}
+        #: When each Job was created, in seconds; the first is the oldest.
+        self.created: dict[str, float] = {}
+        #: Jobs that were edited before any control plane had seen them, by uid: that is when they
+        #: take their place.
+        self.moved_back: dict[str, None] = {}
         self.locks: dict[LockKey, Lock] = {}
         #: JobConfigs, ControlledJobs and Calendars.
         self.schedules: dict[Key, Resource] = {}
@@ -66,6 +71,8 @@ class Truth:
         self.to_delete: dict[str, None] = {}
         #: The rounds of Jobs that a person ordered back, by uid.
         self.to_requeue: dict[str, set[int]] = {}
+        #: The orders of people about operations, by uid: the number of each, and what was ordered.
+        self.operated: dict[str, dict[int, OperateVerb]] = {}
         #: When the schedule of each owner was last changed, by uid.
         self.edited: dict[str, datetime] = {}
         #: Uids of owners that a person deleted.
@@ -123,6 +130,7 @@ class Truth:
     def _take_job(self, before: object, job: Job, is_gone: bool) -> None:
         uid = job.metadata.uid
         self.by_uid[uid] = job
+        self.created.setdefault(uid, self.now)
         if is_gone:
             self.jobs.pop(job.key, None)
             self.gone[uid] = None
@@ -132,6 +140,8 @@ class Truth:
         was = before if isinstance(before, Job) else None
         if was is not None and was.spec.locks != job.spec.locks:
             self.revised[uid] = None
+        if was is not None and not job.status.admission.sequence:
+            self.moved_back[uid] = None
         if was is None or _standing(was) != _standing(job):
             self.stands_since[uid] = self.now
         if _is_admitted(job) and (was is None or not _is_admitted(was)):
@@ -188,7 +198,7 @@ def _standing(job: Job) -> tuple[object, ...]:
 
 def _terms(job: Job) -> dict[str, Term]:
     tokens = {grant.key: grant.token for grant in job.status.admission.grants}
-    return {r.key: _term(r, tokens.get(r.key, 0)) for r in job.spec.locks}
+    return {r.key: _term(r, tokens.get(r.key, 0)) for r in lock_requests(job.spec)}
 
 
 def _term(request: LockRequest, token: int) -> Term:

@@ -57,8 +57,7 @@ from support.simulation.truth import Truth
 LEASE = LeaseTimes(lasts_s=60.0, renew_by_s=40.0, every_s=15.0)
 #: After trouble is over, people tidy up and time passes in pieces of this length,
 SETTLE_PIECE_S = 240.0
-#: until nothing happens in one of them; at the latest after so many.
-SETTLE_PIECES = 40
+#: until nothing happens in one of them.
 #: No clock is ever set by more than this.
 LONGEST_JUMP_S = 3700.0
 
@@ -165,6 +164,12 @@ class World:
     rivals = False
     #: What its control planes can run.
     mode = Mode.EMBEDDED
+    #: What it is judged by, wherever work runs.
+    promises = PROMISES
+    #: Who works there.
+    who: type[People] = People
+    #: At the latest after so many pieces of time nothing happens any more.
+    settle_pieces = 40
     #: When it begins.
     epoch = T0
     #: Whether its store was put back to an earlier state, where that can be.
@@ -262,7 +267,7 @@ class World:
 
     def _lay_ground(self) -> None:
         """Make what work runs on, and the judge who hears of everything there."""
-        self.judge = Judge(self.truth, [promise(self.truth) for promise in PROMISES])
+        self.judge = Judge(self.truth, [promise(self.truth) for promise in self.promises])
         self.machine = Machine(self.loop, Random(f"{self.seed}:machine"), self.history, self.epoch)
         self.machine.started.append(self.judge.started)
         self.machine.ended.append(self.judge.ended)
@@ -278,7 +283,7 @@ class World:
         luck = Random(f"{self.seed}:people")
         wire = Wire(self.loop, process, self.store_process, Weather(CALM), luck, lambda _: None)
         store = FaultyStore(self.store, wire, self.loop, self.truth)
-        return People(store, self.truth, self._now)
+        return self.who(store, self.truth, self._now)
 
     def _begin(self) -> None:
         for number in range(PLANES):
@@ -351,16 +356,20 @@ class World:
     def _settle(self) -> None:
         """End all trouble, tidy up, and wait until nothing happens any more."""
         self._end_trouble()
+        self._rest(self.judge.settled)
+        self._check_planes()
+        self._check_ground()
+
+    def _rest(self, check: Callable[[], None]) -> None:
+        """Wait until nothing happens any more, and check what must be so then."""
         self._wait_until_quiet()
         try:
-            self.judge.settled()
+            check()
         except BrokenPromiseError:
             # A clock that was wrong may have put something off by as much as it was wrong.
             self.loop.run_until(self.loop.time() + LONGEST_JUMP_S)
             self._wait_until_quiet()
-            self.judge.settled()
-        self._check_planes()
-        self._check_ground()
+            check()
 
     def _end_trouble(self) -> None:
         self.history.note("world", "trouble is over")
@@ -373,7 +382,7 @@ class World:
             self._restart(number)
 
     def _wait_until_quiet(self) -> None:
-        for _ in range(SETTLE_PIECES):
+        for _ in range(self.settle_pieces):
             self.loop.spawn(self._user, self.people.tidy_up())
             before = self.truth.activity + self._calls()
             self.loop.run_until(self.loop.time() + SETTLE_PIECE_S)

@@ -10,6 +10,7 @@ from support.simulation.eviction_world import (
     RivalEvictionScheduleWorld,
     RivalEvictionWorld,
 )
+from support.simulation.operation_world import OperationWorld, RivalOperationWorld
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
@@ -32,5 +33,7 @@ WORLDS: dict[str, type[World]] = {
         RivalEvictionPodWorld,
         EvictionScheduleWorld,
         RivalEvictionScheduleWorld,
+        OperationWorld,
+        RivalOperationWorld,
     )
 }
