@@ -84,9 +84,12 @@ def compare(server: Server, client: Client, count: int, rounds: int) -> None:
         ],
     )
     ratio = statistics.median(job.per_second / one for job, one in zip(jobs, loops, strict=True))
-    print(f"  Jobs reach {ratio:.0%} of the bare loop")
     spent = (median.costs.server + median.costs.keeper) * 1e6 / count
-    print(f"  Server and keeper take {spent / rate_us:.2f} times its processor time")
+    show(
+        "Jobs beside the bare loop",
+        ("", "times"),
+        [("Jobs per s", ratio), ("processor time of server and keeper", spent / rate_us)],
+    )
 
 
 def _processor_s() -> float:
