@@ -1,3 +1,34 @@
 """Interlock: one control plane for jobs that must run when told, only when allowed, never twice."""
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.sdk.app import App as App
+    from interlock.sdk.context import Context as Context
+    from interlock.sdk.options import Retry as Retry
+    from interlock.sdk.options import RollBack as RollBack
+
 __version__ = "0.1.0"
+
+#: What people import from here, and where it is: read when it is first asked for, so that the
+#: command line starts without it.
+_EXPORTS = {
+    "App": "interlock.sdk.app",
+    "Client": "interlock.sdk.client",
+    "AsyncClient": "interlock.sdk.async_client",
+    "Context": "interlock.sdk.context",
+    "Retry": "interlock.sdk.options",
+    "RollBack": "interlock.sdk.options",
+}
+
+
+def __getattr__(name: str) -> object:
+    place = _EXPORTS.get(name)
+    if place is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(place), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS])
