@@ -1,16 +1,9 @@
 """Interlock: one control plane for jobs that must run when told, only when allowed, never twice."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from interlock.sdk.app import App as App
-    from interlock.sdk.context import Context as Context
-    from interlock.sdk.options import Retry as Retry
-    from interlock.sdk.options import RollBack as RollBack
-
 __version__ = "0.1.0"
 
 #: What people import from here, and where it is: read when it is first asked for, so that the
-#: command line starts without it.
+#: command line starts without it. Type checkers read `__init__.pyi`.
 _EXPORTS = {
     "App": "interlock.sdk.app",
     "Client": "interlock.sdk.client",
