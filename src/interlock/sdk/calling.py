@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import inspect
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
@@ -21,6 +23,8 @@ from interlock.sdk.values import NotOfTypeError, read_as, result_json
 if TYPE_CHECKING:
     from interlock.sdk.app import App
 
+_OURS = str(Path(__file__).parent)
+_LIBRARY = str(Path(concurrent.futures.__file__).parent)
 #: So much of an error is told.
 MAX_ERROR = 2_000
 
@@ -138,4 +142,12 @@ def error_of(error: BaseException) -> str:
 
 def traceback_of(error: BaseException) -> str:
     """Where an error came from: the lines of the application, and not those of this package."""
-    return "".join(traceback.format_exception(error))
+    told = traceback.TracebackException.from_exception(error)
+    kept = [frame for frame in told.stack if not _is_ours(frame.filename)]
+    told.stack = traceback.StackSummary.from_list(kept or list(told.stack))
+    return "".join(told.format())
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a frame is of what calls the application, and not of the application."""
+    return file.startswith((_OURS, _LIBRARY))

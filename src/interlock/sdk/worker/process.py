@@ -156,9 +156,9 @@ class WorkerProcess:
         if self._is_stopping:
             return
         self._is_stopping = True
-        left = self._desk.left
-        if left:
-            self._say(f"ends once this has: {', '.join(left)}")
+        if self._desk.at_work:
+            left = ", ".join(attempt.words for attempt in self._desk.at_work.values())
+            self._say(f"takes nothing more, and ends once this has: {left}")
         self._desk.drain()
         if self._settings.drain_timeout_s is not None:
             self._loop.call_later(self._settings.drain_timeout_s, self._gives_up.set)
