@@ -448,16 +448,17 @@ class Dispatcher:
     def _expired(self, attempt: Attempt, at: At) -> None:
         """Nobody said in time that an attempt goes on, or that it has stopped."""
         worker = attempt.worker
-        is_stop = attempt.stop_by <= at.tick
-        if is_stop:
+        if attempt.stop_by <= at.tick:
             why = "it did not end within its grace after it was told to stop"
         elif worker is None:
             why = f"no worker came back with it within {self._lease_s:g} s"
         else:
             why = f"worker {worker.hello.worker} was silent for {self._lease_s:g} s"
+        if worker is not None:
+            # Before its end is told: it leaves no room for anything else.
+            worker.lost[attempt.id] = None
         self._cut(attempt, why, at)
         if worker is not None and worker.closed is None:
-            worker.lost[attempt.id] = None
             self._refuse(worker, attempt.id)
 
     def _lose(self, worker: Worker, why: str, at: At) -> None:
