@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from interlock.sdk.app_errors import DeclarationError, StepCallError
+from interlock.sdk.context import Context
 from interlock.sdk.declared import (
     OperationDeclaration,
     OperationFunction,
@@ -44,8 +45,13 @@ class StepMaker(Protocol):
 
 
 class OperationMaker(Protocol):
-    """Makes an operation of a function."""
+    """Makes an operation of a function; a context is no argument of a request."""
 
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[Context, P], T], /
+    ) -> OperationFunction[P, T]: ...
+    @overload
     def __call__(self, function: Callable[P, T], /) -> OperationFunction[P, T]: ...
 
 
@@ -131,7 +137,7 @@ class App:
             "timeout": timeout,
         }
 
-        def declare(function: Callable[P, T]) -> OperationFunction[P, T]:
+        def declare(function: Callable[..., Any]) -> Any:
             called = function_name(name, function, "operation")
             declared = OperationDeclaration(self, function, called, spec, step)
             self._refuse_twice(called, "operation")
