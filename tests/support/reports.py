@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from interlock.api.routing import Route
+from interlock.api.workers import WorkerDoor
 from interlock.control.caches import Caches
 from interlock.control.clock import SystemClock
 from interlock.control.garbage import INDEXES
@@ -43,7 +44,8 @@ class Reports:
 
     def routes(self) -> tuple[Route, ...]:
         """Everything that is told."""
-        return (*self.reporting.routes(), *self.forecasting.routes())
+        workers = WorkerDoor(lambda: None)
+        return (*self.reporting.routes(), *self.forecasting.routes(), *workers.routes())
 
     def note(self, resource: Resource) -> None:
         """Have the reports know of a resource."""

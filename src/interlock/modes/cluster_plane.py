@@ -35,6 +35,7 @@ from interlock.kube.store.journal import KubernetesJournal
 from interlock.modes.cluster_metrics import ClusterMetrics
 from interlock.modes.phases import JobsByPhase
 from interlock.modes.settings import ControllerSettings
+from interlock.modes.worker_metrics import WorkerMetrics
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
@@ -111,6 +112,7 @@ class ClusterPlane:
         )
         registry.register(self.plane.metrics.registry)
         registry.register(JobsByPhase(self.roster))
+        registry.register(WorkerMetrics(self._workers))
         registry.register(ClusterMetrics(client, election, self._events))
         self._reporting = Reporting(
             store=self.store,

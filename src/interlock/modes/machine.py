@@ -23,6 +23,7 @@ from interlock.control.runtime import Runtime
 from interlock.control.write_fence import WriteFence
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
+from interlock.modes.worker_metrics import WorkerMetrics
 from interlock.plane import ControlPlane
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
@@ -194,6 +195,7 @@ class Machine:
         )
         registry.register(self.plane.metrics.registry)
         registry.register(JobsByPhase(roster))
+        registry.register(WorkerMetrics(self._workers))
         self._reporting = Reporting(
             store=store,
             caches=self.plane.caches,
