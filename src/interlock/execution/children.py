@@ -82,6 +82,20 @@ def _child(job: Job, number: int, request: ChildRequest) -> Job:
     tail = f"-{job.metadata.uid[:5]}-{number}"
     name = cut_name(job.metadata.name, MAX_JOB_NAME - len(tail)) + tail
     creator = job.metadata.annotations.get(CREATOR_ANNOTATION)
+    spec = JobSpec(
+        python=request.python,
+        target=request.target,
+        type=request.type,
+        title=request.title,
+        description=request.description,
+        owner=job.spec.owner if request.owner is None else request.owner,
+        parent=job.metadata.name,
+        priority=job.spec.priority,
+        steps_at_once=_or(request.steps_at_once, job.spec.steps_at_once),
+        max_interruptions=_or(request.max_interruptions, job.spec.max_interruptions),
+        timeout=request.timeout,
+        ttl_after_finished=job.spec.ttl_after_finished,
+    )
     return Job(
         metadata=Metadata(
             name=name,
@@ -89,16 +103,9 @@ def _child(job: Job, number: int, request: ChildRequest) -> Job:
             annotations={CREATOR_ANNOTATION: creator} if creator else {},
             finalizers=(JOB_FINALIZER,),
         ),
-        spec=JobSpec(
-            python=request.python,
-            target=request.target,
-            type=request.type,
-            title=request.title,
-            description=request.description,
-            owner=job.spec.owner,
-            parent=job.metadata.name,
-            priority=job.spec.priority,
-            max_interruptions=job.spec.max_interruptions,
-            ttl_after_finished=job.spec.ttl_after_finished,
-        ),
+        spec=spec,
     )
+
+
+def _or(given: int | None, otherwise: int) -> int:
+    return otherwise if given is None else given

@@ -291,13 +291,13 @@ def _program() -> str:
 def _machine(
     store: SqliteStore, clock: Clock, settings: EmbeddedSettings, registry: CollectorRegistry
 ) -> Plane:
-    patience = settings.keeper_patience_s
     return Machine(
         store,
         clock,
         settings.data,
         registry,
-        keeper_patience_s=patience,
+        keeper_patience_s=settings.keeper_patience_s,
+        worker_lease_s=settings.worker_lease_s,
         sweeping=settings.sweeping,
     )
 

@@ -15,6 +15,7 @@ from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.errors import InterlockError
 from interlock.execution.sweeping import USUAL_AGE
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
+from interlock.runtimes.workers.dispatcher import LEASE_S
 
 DEFAULT_LISTEN = "127.0.0.1:8470"
 DEFAULT_DATA = Path(".interlock")
@@ -73,6 +74,8 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     #: A keeper that has not answered for so long counts as hanging.
     keeper_patience_s: float = KEEPER_PATIENCE_S
     sweeping: Sweeping = Sweeping()
+    #: A worker that is silent for so long loses what it does.
+    worker_lease_s: float = LEASE_S
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
@@ -88,6 +91,8 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
     if patience := getattr(given, "keeper_patience", None):
         wanted["keeper_patience_s"] = patience
     wanted["sweeping"] = _sweeping(given)
+    if lease := getattr(given, "worker_lease", None):
+        wanted["worker_lease_s"] = lease
     return EmbeddedSettings(**wanted)
 
 

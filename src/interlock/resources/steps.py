@@ -157,6 +157,11 @@ class ChildRequest(Noun):
     type: Line = ""
     title: Line = ""
     description: Line = ""
+    #: None takes what its parent says.
+    owner: Line | None = None
+    steps_at_once: Annotated[int, Limit(1, MAX_STEPS)] | None = None
+    max_interruptions: Annotated[int, Limit(0, MAX_STEP_RETRIES)] | None = None
+    timeout: SomeTime | None = None
 
 
 class Elaboration(Noun):

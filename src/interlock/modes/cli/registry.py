@@ -71,6 +71,7 @@ VERBS: dict[str, Verb] = {
         Verb(_DEFINE, "import", "crontabs, CronJobs and others as definitions of ours"),
         Verb(_DEFINE, "delete", "delete resources"),
         Verb(_SERVE, "up", "start the server"),
+        Verb(_SERVE, "worker", "run the steps of operations written in Python"),
         Verb(_SERVE, "controller", "start the controller of a Kubernetes cluster"),
         Verb(_SERVE, "backup", "copy the server's whole state into a file"),
         Verb(_SERVE, "restore", "put a backup into a data directory"),

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, json
 
+from interlock.resources.codec import decode_special, encode_special
 from interlock.resources.steps import Elaboration
 from interlock.resources.work import PythonCall
 
@@ -152,9 +153,9 @@ class Cancel(_Said, frozen=True, kw_only=True, tag="cancel"):
 FromWorker = Hello | Done | Touch | Wrote | Drain
 FromServer = Welcome | Orders | Cancel
 
-_from_worker: json.Decoder[FromWorker] = json.Decoder(FromWorker)
-_from_server: json.Decoder[FromServer] = json.Decoder(FromServer)
-_encoder = json.Encoder()
+_from_worker: json.Decoder[FromWorker] = json.Decoder(FromWorker, dec_hook=decode_special)
+_from_server: json.Decoder[FromServer] = json.Decoder(FromServer, dec_hook=decode_special)
+_encoder = json.Encoder(enc_hook=encode_special)
 
 
 def encode(message: FromWorker | FromServer) -> bytes:

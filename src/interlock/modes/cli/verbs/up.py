@@ -38,6 +38,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="a keeper that has not answered for so long counts as hanging (10s)",
     )  # fmt: skip
     add_sweeping(parser)
+    add(
+        "--worker-lease", metavar="TIME", type=patience, default=None,
+        help="a worker that is silent for so long loses what it does (30s)",
+    )  # fmt: skip
     add("--examples", action="store_true", help="apply examples/ to a new store")
 
 

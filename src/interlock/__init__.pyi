@@ -1,0 +1,6 @@
+from interlock.sdk.app import App as App
+from interlock.sdk.context import Context as Context
+from interlock.sdk.options import Retry as Retry
+from interlock.sdk.options import RollBack as RollBack
+
+__version__: str
