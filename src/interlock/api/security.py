@@ -26,8 +26,7 @@ from interlock.api.answers import Cause, Details, RefusedError
 from interlock.api.authorization import check_access
 from interlock.api.callers import Access, Caller, trusted
 from interlock.api.requests import Request
-from interlock.api.socket_diag import CALLER, UNASKED
-from interlock.api.socket_diag import Caller as Peer
+from interlock.api.socket_diag import PEER, UNASKED, Peer
 from interlock.errors import InterlockError
 from interlock.private_files import (
     NotPrivateError,
@@ -155,7 +154,7 @@ class Security(Struct, kw_only=True):
             raise RefusedError(403, "this server answers to names of the loopback interface only")
         if request.match.is_open:
             return
-        peer: Peer = request.scope.get("state", {}).get(CALLER, UNASKED)
+        peer: Peer = request.scope.get("state", {}).get(PEER, UNASKED)
         caller = trusted()
         if self.tokens:
             token = self._token_of(request)

@@ -60,11 +60,11 @@ class ClusterGuard:
             person = await self._reviews.who(token)
             if person is None:
                 raise unauthorized("the cluster does not know this token")
-            # The cluster says what they may; nothing is left out for them here.
-            request.caller = trusted(person.username)
             for deed in self._deeds(request):
                 if not await self._reviews.may(person, deed):
                     raise _forbidden(person.username, deed)
+            # The cluster says what they may; nothing is left out for them here.
+            request.caller = trusted(person.username)
         except NotReviewedError as error:
             raise RefusedError(500, str(error)) from error
 

@@ -35,7 +35,11 @@ logger = logging.getLogger("interlock.sweeper")
 MOST_TOLD = 1000
 _OPEN = tuple(phase.value for phase, after in JOB_MOVES.items() if after)
 _QUERY = (
-    Parameter(name="olderThan", says="Only what was left alone for longer (10m); 0 for any age."),
+    Parameter(
+        name="olderThan",
+        says="Only what was left alone for longer (10m); 0 for any age.",
+        pattern=f"^(0|{''.join(f'([0-9]{{1,5}}{unit})?' for unit in ('d', 'h', 'm', 's', 'ms'))})$",
+    ),
     Parameter(name="target", says="Only operations on this target, or on one below it."),
     Parameter(name="namespace", says="Only in this namespace (all)."),
 )
@@ -216,8 +220,8 @@ class Sweeper(Collector):
         query = request.query
         check_known(query, _QUERY)
         try:
-            given = query.get("olderThan")
-            older_than = self._older_than if given is None else parse_duration(given)
+            given = query.get("olderThan", "")
+            older_than = parse_duration(given) if given else self._older_than
         except ValueError as error:
             raise bad_request(f"olderThan: {error}, got {query['olderThan'][:40]!r}") from error
         target, namespace = query.get("target", "").strip("/"), query.get("namespace", "")
