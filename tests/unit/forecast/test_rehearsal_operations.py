@@ -320,6 +320,44 @@ def test_a_worker_is_told_to_stop_and_its_step_ends() -> None:
     ]
 
 
+def test_workers_that_learn_of_new_functions_keep_what_they_have() -> None:
+    """Every operation has a function of its own, and they all begin at the same moment."""
+    jobs = [
+        {
+            "kind": "Job",
+            "metadata": {"name": f"op-{n}"},
+            "spec": {
+                "steps": [
+                    {"name": name, "run": {"python": {"function": f"{name}{n}"}}} for name in "abc"
+                ]
+            },
+        }
+        for n in range(20)
+    ]
+    found = played(objects=jobs, settings={"workers": 4}, work=[{"lasts": "0s"}])
+
+    outcomes = [line.split()[2] for line in told(found, "Step")]
+    assert {"Done": outcomes.count("Done"), "CutOff": outcomes.count("CutOff")} == {
+        "Done": 60,
+        "CutOff": 0,
+    }
+    assert len(told(found, "Finished")) == 20
+
+
+def test_what_was_handed_out_right_before_a_crash_is_done_once() -> None:
+    events = [{"at": "+0s", "crash": None}, {"at": "+1m", "crash": None}]
+    step = {"name": "b", "run": {"python": {"function": "b"}}}
+    job = {**OPERATION, "spec": {"steps": [STEP, step]}}
+    found = played(objects=[job], work=[{"lasts": "1m"}], events=events)
+
+    assert [line.partition(" ")[2] for line in told(found, "Step")] == [
+        "Step Started a",
+        "Step Done a",
+        "Step Started b",
+        "Step Done b",
+    ]
+
+
 def test_who_killed_nobody_is_told_so() -> None:
     events = [
         {"at": "+1s", "killWorker": None},

@@ -57,7 +57,6 @@ class Deed(Struct):
     """Something that a worker has: at work, or done and not known to be recorded."""
 
     ref: Ref
-    namespace: str
     attempt: Attempt
     doing: Doing
     ending: SimHandle | None = None
@@ -78,8 +77,9 @@ class Worker:
         self.deeds: dict[TaskId, Deed] = {}
         self.touches: SimHandle | None = None
         self.dead = False
-        #: It hangs: it does, says and hears nothing. What it was told meanwhile it reads later.
+        #: It hangs: it does, says and hears nothing.
         self.silent = False
+        #: What was sent to it, and it has not read.
         self.unread: list[FromServer] = []
         #: How many functions it had loaded when it last said hello.
         self.loaded = 0
@@ -120,8 +120,8 @@ class Workers:
         """The server is gone; whoever works goes on."""
         self._server = None
         for worker in self._workers:
+            self._read_all(worker)
             worker.connection = None
-            worker.unread.clear()
 
     def learn(self, orders: Sequence[TaskOrder]) -> None:
         """Have all workers load what is going to be asked for, before it is."""
@@ -167,8 +167,8 @@ class Workers:
         runtime, process = self._server
         if worker.connection is not None:
             # What was sent to it is read first: else it would not be known to have it.
-            for message in worker.connection.worker.mail.take():
-                self._read(worker, message)
+            worker.unread += worker.connection.worker.mail.take()
+            self._read_all(worker)
         worker.loaded = known
         hello = Hello(
             protocol=PROTOCOL,
@@ -192,8 +192,9 @@ class Workers:
     async def _serve(self, worker: Worker, connection: Connection) -> None:
         """Hand on what the server says, as a connection does."""
         while told := await connection.outgoing():
-            for message in told:
-                self._later(0.0, self._receive, worker, connection, message)
+            if worker.connection is connection:
+                worker.unread += told
+                self._later(0.0, self._read_all, worker)
 
     def _say(self, worker: Worker, message: FromWorker) -> None:
         if worker.connection is None or self._server is None:
@@ -204,12 +205,12 @@ class Workers:
 
     # What workers do
 
-    def _receive(self, worker: Worker, connection: Connection, message: FromServer) -> None:
-        if worker.dead or worker.connection is not connection:
+    def _read_all(self, worker: Worker) -> None:
+        """Read what was sent; one that hangs does so when it wakes."""
+        if worker.silent or worker.dead:
             return
-        if worker.silent:
-            worker.unread.append(message)
-        else:
+        unread, worker.unread = worker.unread, []
+        for message in unread:
             self._read(worker, message)
 
     def _read(self, worker: Worker, message: FromServer) -> None:
@@ -237,7 +238,7 @@ class Workers:
 
     def _deed(self, ref: Ref, namespace: str, attempt: Attempt) -> Deed:
         doing = self._model.doing(attempt, namespace)
-        return Deed(ref=ref, namespace=namespace, attempt=attempt, doing=doing)
+        return Deed(ref=ref, attempt=attempt, doing=doing)
 
     def _begin(self, worker: Worker, deed: Deed, seconds: float) -> None:
         deed.ending = self._later(seconds, self._end, worker, deed)
@@ -368,9 +369,7 @@ class Workers:
     def _wake(self, worker: Worker) -> None:
         worker.silent = False
         self._note(worker.key, "Awake", "", _at(worker))
-        unread, worker.unread = worker.unread, []
-        for message in unread:
-            self._read(worker, message)
+        self._read_all(worker)
         if worker.connection is None:
             self._connect(worker)
         else:
