@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -22,18 +23,17 @@ class WorkerProgram:
     """A supervisor with its processes; as a context it is connected, and gone after."""
 
     def __init__(
-        self, data: Path, folder: Path, *arguments: str, app: str, connects: bool = True
+        self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], connects: bool = True
     ) -> None:
-        """Start it in a folder, for the server whose data directory this is."""
-        words = ["worker", app, *arguments]
+        """Start it; the environment says for which server."""
         self._connects = connects
         self._read = b""
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _START, *words],
-            cwd=folder,
+            [sys.executable, "-c", _START, "worker", *arguments],
+            cwd=cwd,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "INTERLOCK_DATA": str(data)},
+            env={**env, "PYTHONDONTWRITEBYTECODE": "1"},
         )
 
     @property

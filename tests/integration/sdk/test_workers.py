@@ -20,14 +20,6 @@ from interlock.testing.serving import Server
 from support.worker_program import Pipe, WorkerProgram
 
 _JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
-#: A server whose leases are short.
-_SHORT_LEASES = """
-import sys
-from interlock.modes.machine import Machine
-Machine.__init__.__kwdefaults__["worker_lease_s"] = 2.0
-from interlock.modes.cli.main import run
-sys.exit(run())
-"""
 _START = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"
 
 
@@ -59,9 +51,9 @@ class Place:
         return (self.folder / "notes").read_text().splitlines()
 
     def worker(self, *arguments: str, connects: bool = True) -> WorkerProgram:
-        return WorkerProgram(
-            self.server.data, self.folder, *arguments, app="broker_app:app", connects=connects
-        )
+        env = os.environ | {"INTERLOCK_DATA": str(self.server.data)}
+        words = ["broker_app:app", *arguments]
+        return WorkerProgram(words, cwd=self.folder, env=env, connects=connects)
 
     def interlock(self, *words: str) -> str:
         command = [sys.executable, "-c", _START, "--server", self.server.url, *words]
@@ -69,11 +61,11 @@ class Place:
         return done.stdout
 
 
-def a_place(tmp_path: Path, **server: Any) -> Iterator[Place]:
+def a_place(tmp_path: Path, *server: str) -> Iterator[Place]:
     folder = tmp_path / "work"
     folder.mkdir()
     shutil.copy(Path(broker_app.__file__), folder)
-    with Server(tmp_path / "data", cwd=folder, **server) as running:
+    with Server(tmp_path / "data", *server, cwd=folder) as running:
         place = Place(folder, running)
         yield place
         place.here.close()
@@ -87,7 +79,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 @pytest.fixture
 def short_leases(tmp_path: Path) -> Iterator[Place]:
-    yield from a_place(tmp_path, program=(sys.executable, "-c", _SHORT_LEASES))
+    yield from a_place(tmp_path, "--worker-lease", "2s")
 
 
 def create(application: str) -> dict[str, Any]:

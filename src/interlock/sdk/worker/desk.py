@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from interlock.resources.codec import encode as encode_noun
 from interlock.resources.tasks import number_in_round
 from interlock.resources.work import PythonCall
 from interlock.runtimes.workers.protocol import (
@@ -32,7 +33,6 @@ from interlock.runtimes.workers.protocol import (
     Touched,
     Welcome,
     Wrote,
-    encode,
 )
 from interlock.sdk.context import Context
 
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: What an attempt wrote and is not sent yet; beyond that lines are left out.
 _MOST_UNSENT = 256 * 1024
+#: What a result takes beside what it says.
+_ENVELOPE = 256
 _LEFT_OUT = "... lines were left out here: they came faster than they could be sent\n"
 
 
@@ -133,6 +135,13 @@ class Attempt:
             return self._progressed
 
 
+def _most_bytes(outcome: Outcome) -> int:
+    """As long as a result can be when it is sent: a character takes up to six bytes."""
+    made = outcome.elaboration
+    steps = 0 if made is None else len(encode_noun(made))
+    return _ENVELOPE + steps + 6 * (len(outcome.returned) + len(outcome.error))
+
+
 class Desk:
     """The books of one worker process. Everything but `Attempt` belongs to one thread."""
 
@@ -208,7 +217,7 @@ class Desk:
         room = 0
         for ref in self._unsent:
             outcome, _ = self._results[ref]
-            length = len(encode(Done(items=(outcome,))))
+            length = _most_bytes(outcome)
             if length > room:
                 parts.append([])
                 room = MAX_FRAME // 2
