@@ -132,9 +132,7 @@ class Client(Orders[Ordered]):
     ) -> builtins.list[Handle | Refused]:
         """Make many Jobs, so many in one request; each is a handle, or why it was refused."""
         jobs = [job_of(manifest, self.namespace) for manifest in manifests]
-        plan = submitting.submit_many(
-            self.site, jobs, idempotency_key or uuid.uuid4().hex, submitting.checked_chunk(chunk)
-        )
+        plan = submitting.submit_many(self.site, jobs, idempotency_key or uuid.uuid4().hex, chunk)
         return [
             one if isinstance(one, Refused) else Handle(self, one) for one in self._wire.run(plan)
         ]

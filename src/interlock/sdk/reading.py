@@ -30,6 +30,8 @@ from interlock.sdk.record import JobRecord, read_page, read_record, record_of
 Item = dict[str, Any]
 
 _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: A server looks for so many ids at a time.
+_MOST_IDS = 500
 #: How often somebody else may create or delete the same thing in between.
 _ROUNDS = 5
 
@@ -204,21 +206,44 @@ def jobs(site: Site, wanted: Wanted, namespace: str | None) -> Plan[None]:
         return
     items = yield from collected(list_all(site, JOBS, namespace))
     records = [record for record in map(record_of, items) if wanted.fits(record)]
-    records.sort(
-        key=lambda one: (one.created_at is not None, one.created_at, one.job_id),
-        reverse=wanted.newest_first,
-    )
-    for record in records[: wanted.limit]:
+    for record in _in_order(records, wanted):
         yield Emit(record)
 
 
 def _pages_of_jobs(site: Site, wanted: Wanted, namespace: str | None) -> Plan[None]:
-    left = wanted.limit
+    if wanted.ids is None or len(wanted.ids) <= _MOST_IDS:
+        if wanted.ids != ():
+            yield from _pages(site, wanted, namespace, wanted.ids, wanted.limit)
+        return
+    records: list[JobRecord] = []
+    for begin in range(0, len(wanted.ids), _MOST_IDS):
+        some = wanted.ids[begin : begin + _MOST_IDS]
+        records += yield from collected(_pages(site, wanted, namespace, some, None))
+    for record in _in_order(records, wanted):
+        yield Emit(record)
+
+
+def _in_order(records: list[JobRecord], wanted: Wanted) -> list[JobRecord]:
+    records.sort(
+        key=lambda one: (one.created_at is not None, one.created_at, one.job_id),
+        reverse=wanted.newest_first,
+    )
+    return records[: wanted.limit]
+
+
+def _pages(
+    site: Site,
+    wanted: Wanted,
+    namespace: str | None,
+    ids: tuple[str, ...] | None,
+    limit: int | None,
+) -> Plan[None]:
+    left = limit
     query: dict[str, object] = {
         "namespace": namespace,
         "state": ",".join(wanted.states),
         "creator": wanted.creator,
-        "id": None if wanted.ids is None else ",".join(wanted.ids),
+        "ids": None if ids is None else ",".join(ids),
         "sort": "-created" if wanted.newest_first else "created",
     }
     path = f"/{'/'.join(map(quote, wanted.path.split('/')))}/jobs" if wanted.path else "/jobs"
