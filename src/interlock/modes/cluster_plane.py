@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from interlock.api.answers import RefusedError
 from interlock.api.routing import Route
+from interlock.api.submitting import Desk
 from interlock.control.clock import Clock
 from interlock.control.lease import Election, LeaseTimes
 from interlock.control.runtime import Runtime
@@ -36,6 +37,7 @@ from interlock.modes.settings import ControllerSettings
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
+from interlock.reporting.statuses import Waiters
 from interlock.resources.modes import Mode
 from interlock.runtimes.router import Router
 
@@ -84,6 +86,7 @@ class ClusterPlane:
         self._records = KubernetesObjects(leaders, RECORDS, clock, luck)
         self._runtime: PodRuntime | None = None
         self.roster = JobIndex()
+        waiters = Waiters()
         journal = KubernetesJournal()
         self.plane = ControlPlane(
             store=KubernetesStore(leaders, clock, luck, namespace=namespace),
@@ -92,7 +95,7 @@ class ClusterPlane:
             luck=luck,
             connect=self._connect,
             election=election,
-            observers=(self.roster.observe, self._events.observe),
+            observers=(self.roster.observe, waiters.observe, self._events.observe),
             settings=PlaneSettings(
                 mode=Mode.CLUSTER,
                 most_tasks=settings.most_tasks,
@@ -112,6 +115,7 @@ class ClusterPlane:
             logs=PodLogs(self._sight.pods, client),
             clock=clock,
             backup=_no_backup,
+            waiters=waiters,
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
         self._beside: tuple[asyncio.Task[None], ...] = ()
@@ -120,6 +124,11 @@ class ClusterPlane:
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
         return (*self._reporting.routes(), *self._forecasting.routes())
+
+    @property
+    def desk(self) -> Desk:
+        """Knows how Jobs are."""
+        return self._reporting.statuses
 
     def leads(self) -> bool:
         """Whether this controller leads now."""

@@ -23,6 +23,7 @@ from interlock.api.checking import Check
 from interlock.api.routing import Route
 from interlock.api.server import HttpServer
 from interlock.api.socket_diag import diagnostics
+from interlock.api.submitting import Desk
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
@@ -71,6 +72,11 @@ class Plane(Protocol):
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
+        ...
+
+    @property
+    def desk(self) -> Desk:
+        """Knows how Jobs are."""
         ...
 
     def checks(self) -> Sequence[Check]:
@@ -133,6 +139,7 @@ async def serve_until(
             ready=plane.checks if plane else lambda: (),
             metrics=registry,
             journal=store.journal,
+            desk=plane.desk if plane else None,
         )
         applied = await _apply_examples(store) if settings.examples and is_new else 0
         if plane is not None:

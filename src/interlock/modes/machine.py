@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from interlock.api.checking import Check
 from interlock.api.routing import Route
+from interlock.api.submitting import Desk
 from interlock.control.clock import Clock
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
@@ -25,6 +26,7 @@ from interlock.modes.phases import JobsByPhase
 from interlock.plane import ControlPlane
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
+from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
 from interlock.runtimes.health import PATIENCE_S, Health
@@ -172,6 +174,7 @@ class Machine:
         self._data = data
         self._runtime: ProcessRuntime | None = None
         roster = self._roster = JobIndex()
+        waiters = Waiters()
         logs = self._logs = MachineLogs(data, roster)
         self.plane = logs.plane = ControlPlane(
             store=store,
@@ -180,7 +183,12 @@ class Machine:
             luck=Random(),
             connect=self._connect,
             election=_election(store, clock),
-            observers=(roster.observe, logs.followers.observe, logs.removals.observe),
+            observers=(
+                roster.observe,
+                waiters.observe,
+                logs.followers.observe,
+                logs.removals.observe,
+            ),
             restored=store,
         )
         registry.register(self.plane.metrics.registry)
@@ -194,6 +202,7 @@ class Machine:
             clock=clock,
             backup=self._backup,
             stalled=self._stalled,
+            waiters=waiters,
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
 
@@ -201,6 +210,11 @@ class Machine:
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
         return (*self._reporting.routes(), *self._forecasting.routes())
+
+    @property
+    def desk(self) -> Desk:
+        """Knows how Jobs are."""
+        return self._reporting.statuses
 
     def checks(self) -> Sequence[Check]:
         """What has to be well, and what is not ready yet or no longer."""

@@ -74,6 +74,8 @@ OPERATE_FOR_ANNOTATION = "interlock.dev/operate-for"
 OPERATED_BY_ANNOTATION = "interlock.dev/operated-by"
 #: The name of the Job that this one repeats.
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
+#: A digest of the request that the door made the Job of, for whoever asks again with its key.
+REQUEST_ANNOTATION = "interlock.dev/request"
 #: Who created the object: as the door found out, or else as the client told it.
 CREATOR_ANNOTATION = "interlock.dev/creator"
 
