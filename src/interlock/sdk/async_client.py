@@ -87,7 +87,7 @@ class AsyncClient(Orders[Awaitable[Ordered]]):
 
     async def close(self) -> None:
         """Let all connections go."""
-        self._wire.close()
+        await self._wire.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -89,9 +90,15 @@ class Connection:
             parts.append(part)
         return b"".join(parts)
 
-    def close(self) -> None:
+    def drop(self) -> None:
         """Let it go."""
         self._writer.close()
+
+    async def close(self) -> None:
+        """Let it go, and see it gone."""
+        self._writer.close()
+        with suppress(OSError):
+            await self._writer.wait_closed()
 
 
 class AsyncWire:
@@ -104,11 +111,12 @@ class AsyncWire:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places = asyncio.Semaphore(_MOST)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let all connections go."""
+        self._stay_in_loop()
         idle, self._idle = self._idle, []
         for connection in idle:
-            connection.close()
+            await connection.close()
 
     async def run(self, plan: Plan[T]) -> T:
         """Carry out a plan that hands out nothing."""
@@ -120,7 +128,7 @@ class AsyncWire:
             result: T = done.value
             return result
         finally:
-            driver.close()
+            await driver.close()
 
     async def iterate(self, plan: Plan[Any]) -> AsyncIterator[Any]:
         """Carry out a plan, and hand out what it hands out."""
@@ -131,7 +139,7 @@ class AsyncWire:
         except _Done:
             return
         finally:
-            driver.close()
+            await driver.close()
 
     async def exchange(self, call: Call) -> Reply:
         """Ask, and read the whole answer."""
@@ -143,10 +151,10 @@ class AsyncWire:
                     await self._ask(connection, call)
                     data = await connection.read()
             except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-                connection.close()
+                connection.drop()
                 raise lost(self.target, _as_os_error(error)) from None
             except BaseException:
-                connection.close()
+                connection.drop()
                 raise
             self._give_back(connection)
             return Reply(connection.status, connection.headers, data)
@@ -160,10 +168,10 @@ class AsyncWire:
                 await self._ask(connection, call)
                 data = b"" if connection.status < 300 else await connection.read()
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            connection.close()
+            connection.drop()
             raise lost(self.target, _as_os_error(error)) from None
         except BaseException:
-            connection.close()
+            connection.drop()
             raise
         return Reply(connection.status, connection.headers, data), connection
 
@@ -184,14 +192,14 @@ class AsyncWire:
             connection = self._idle.pop()
             if connection.is_usable:
                 return connection
-            connection.close()
+            connection.drop()
         return await self._connect()
 
     def _give_back(self, connection: Connection) -> None:
         if connection.is_usable and len(self._idle) < _KEPT:
             self._idle.append(connection)
         else:
-            connection.close()
+            connection.drop()
 
     async def _connect(self) -> Connection:
         target = self.target
@@ -277,7 +285,7 @@ class _Driver:
             case Call():
                 return await self._wire.exchange(effect)
             case Open(call):
-                self._let_go()
+                await self._let_go()
                 reply, self._stream = await self._wire.open(call)
                 return reply
             case Receive(timeout_s):
@@ -303,12 +311,12 @@ class _Driver:
         except OSError as error:
             raise lost(self._wire.target, error) from None
 
-    def _let_go(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+    async def _let_go(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            await stream.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Let the stream and the plan go."""
-        self._let_go()
         self._plan.close()
+        await self._let_go()

@@ -33,6 +33,8 @@ def site_of(
     """
     if token is not None and token_file is not None:
         raise BadInput("token and token_file say the same: give one")
+    if server and (context or kubeconfig):
+        raise BadInput("server names a server, context and kubeconfig name another: give one")
     asked = Namespace(
         server=server or "",
         token_file=os.fspath(token_file or ""),

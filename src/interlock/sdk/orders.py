@@ -18,6 +18,7 @@ from interlock.client.errors import CommandError
 from interlock.client.http_client import quote
 from interlock.client.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
 from interlock.client.ordering import Place, carry_out
+from interlock.client.outcomes import execution_of, has_ended
 from interlock.commands.exceptions import Extending, Holding, Skipping
 from interlock.commands.jobs import Releasing, Requeuing, Retrying, Stopping
 from interlock.commands.manual_runs import Restarting, Starting
@@ -28,14 +29,18 @@ from interlock.errors import InvalidError
 from interlock.private_files import user_name
 from interlock.resources.codec import encode
 from interlock.resources.door.validation import read_noun
-from interlock.resources.job import WhenTaken
+from interlock.resources.job import OPERATE_FOR_ANNOTATION, WhenTaken
 from interlock.resources.metadata import Noun
 from interlock.resources.values.durations import Duration
 from interlock.sdk.asking import Site, ask_json, find_cluster
-from interlock.sdk.effects import Call, Plan, Work
-from interlock.sdk.errors import BadInput, error_of
+from interlock.sdk.effects import Call, Plan, Tick, Work
+from interlock.sdk.errors import BadInput, Refused, error_of
 from interlock.sdk.record import JobRecord, record_of
+from interlock.sdk.waiting import next_change
 
+#: Orders about operations, and how long it may take until one of them is taken up.
+_OPERATING = frozenset({"go-forward", "roll-back", "resolve"})
+_TAKEN_UP_S = 10.0
 #: What an order comes to: `Ordered`, or that to be awaited.
 D = TypeVar("D", covariant=True)
 
@@ -59,7 +64,42 @@ class Ordered(Struct, frozen=True, kw_only=True):
 
 
 def order(site: Site, kind: Kind, namespace: str, name: str, verb: str, how: Noun) -> Plan[Ordered]:
-    """Give an order; one that may have been carried out is not given again."""
+    """Give an order; one that may have been carried out is not given again.
+
+    Of one about an operation the outcome is waited for: whoever waits for the operation next is not
+    to be told what it was before.
+    """
+    ordered = yield from _given(site, kind, namespace, name, verb, how)
+    if verb in _OPERATING:
+        yield from _taken_up(site, ordered.object)
+    return ordered
+
+
+def _taken_up(site: Site, item: dict[str, Any]) -> Plan[None]:
+    """Wait until an order about an operation was taken up; a controller may be away for long."""
+    asked = (item["metadata"].get("annotations") or {}).get(OPERATE_FOR_ANNOTATION)
+    begun: float = yield Tick()
+    now = begun
+    try:
+        while asked is not None and _interventions(item) <= int(asked) and not has_ended(item):
+            left_s = begun + _TAKEN_UP_S - now
+            if left_s <= 0:
+                return
+            version = item["metadata"]["resourceVersion"]
+            item = yield from next_change(site, item, version, left_s)
+            now = yield Tick()
+    except Refused:
+        return  # It is gone, or what happened in between is not told any more.
+
+
+def _interventions(item: dict[str, Any]) -> int:
+    operation = execution_of(item).get("operation") or {}
+    return int(operation.get("interventions") or 0)
+
+
+def _given(
+    site: Site, kind: Kind, namespace: str, name: str, verb: str, how: Noun
+) -> Plan[Ordered]:
     if (yield from find_cluster(site)):
         done: Ordered = yield Work(lambda api: _carried_out(api, kind, namespace, name, verb, how))
         return done

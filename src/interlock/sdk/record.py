@@ -13,19 +13,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from interlock.client.outcomes import last_line
 from interlock.kube.store.codec import WIRES
+from interlock.reporting.job_record import record_of as record_of_job
+from interlock.reporting.job_record import view_of
 from interlock.resources.codec import encode
-from interlock.resources.ends import telling_end
-from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase
+from interlock.resources.job import Job, JobPhase
 from interlock.resources.operation import CompletionState, OperationState
-from interlock.resources.transitions import ended_at, has_ended
-
-_STATES = {
-    JobPhase.QUEUED: OperationState.QUEUED,
-    JobPhase.RETRY_BACKOFF: OperationState.QUEUED,
-    JobPhase.REVERTING: OperationState.REVERTING,
-}
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -112,72 +105,10 @@ def read_record(data: bytes) -> JobRecord:
 
 
 def record_of(resource: Mapping[str, Any]) -> JobRecord:
-    """The record of a Job as it is stored."""
+    """The record of a Job as it is stored: what a server with a status API would say of it."""
     job = WIRES["Job"].one(encode(resource))
     assert isinstance(job, Job), "the API serves Jobs where it is asked for Jobs"
-    meta, spec, status = job.metadata, job.spec, job.status
-    operation = status.execution.operation
-    target = spec.target
-    end = telling_end(job)
-    return JobRecord(
-        job_id=meta.uid,
-        name=meta.name,
-        namespace=meta.namespace,
-        state=_state_of(job).value,
-        completion_state=_completion_of(job),
-        phase=status.phase.value,
-        type=spec.type or None,
-        title=spec.title or None,
-        description=spec.description or None,
-        args=dict(spec.args),
-        parent_job=spec.parent,
-        retry_count=operation.retry_count if operation else 0,
-        rollback_retry_count=operation.rollback_retry_count if operation else 0,
-        percentage_complete=operation.percentage if operation else None,
-        result=_result_of(job),
-        object_type=target.type or None if target else None,
-        owner_login=spec.owner or meta.annotations.get(CREATOR_ANNOTATION),
-        creator_login=meta.annotations.get(CREATOR_ANNOTATION),
-        target_path=target.path if target else None,
-        created_at=meta.creation_timestamp,
-        updated_at=operation.updated_at if operation else None,
-        next_attempt_at=operation.next_attempt_at if operation else None,
-        started_at=status.execution.started_at,
-        ended_at=ended_at(job),
-        stuck_at=operation.stuck_at if operation else None,
-        stuck_message=operation.stuck_message or None if operation else None,
-        message=last_line(dict(resource)) if has_ended(job) else status.admission.message,
-        exit_code=end.exit_code if end is not None else None,
-    )
-
-
-def _state_of(job: Job) -> OperationState:
-    if has_ended(job):
-        return OperationState.COMPLETE
-    operation = job.status.execution.operation
-    if operation is not None:
-        return operation.state
-    return _STATES.get(job.status.phase, OperationState.EXECUTING)
-
-
-def _completion_of(job: Job) -> str | None:
-    if not has_ended(job):
-        return None
-    operation = job.status.execution.operation
-    if operation is not None and operation.completion_state is not None:
-        return operation.completion_state.value
-    done = job.status.phase is JobPhase.SUCCEEDED
-    return (CompletionState.SUCCESS if done else CompletionState.FAILED).value
-
-
-def _result_of(job: Job) -> Outcome | None:
-    operation = job.status.execution.operation
-    if operation is None:
-        return None
-    output = msgspec.json.decode(operation.result) if operation.result else None
-    if output is None and not operation.error and not operation.failures:
-        return None
-    return Outcome(output=output, error=operation.error or None, failures=operation.failures)
+    return read_record(encode(view_of(job, record_of_job(job))))
 
 
 class RecordPage(Struct, frozen=True, kw_only=True):
