@@ -34,8 +34,11 @@ from interlock.sdk.errors import error_of
 from interlock.sdk.wire import do_work, headers_of, lost, path_of, told_of
 
 T = TypeVar("T")
-#: So many connections are kept for the next request, and are open at a time.
-_KEPT, _MOST = 16, 256
+#: So many connections are kept for the next request.
+_KEPT = 16
+#: So many requests are under way at a time, and beside them so many whose answers are held: who
+#: waits for Jobs keeps nobody from asking.
+_MOST, _MOST_HELD = 64, 512
 _CONNECT_S = 10.0
 _PART = 65536
 #: The heads of answers are never longer.
@@ -110,6 +113,7 @@ class AsyncWire:
         self._idle: list[Connection] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._places = asyncio.Semaphore(_MOST)
+        self._held_places = asyncio.Semaphore(_MOST_HELD)
 
     async def close(self) -> None:
         """Let all connections go."""
@@ -144,7 +148,7 @@ class AsyncWire:
     async def exchange(self, call: Call) -> Reply:
         """Ask, and read the whole answer."""
         self._stay_in_loop()
-        async with self._places:
+        async with self._held_places if call.held_s else self._places:
             connection = await self._take()
             try:
                 async with asyncio.timeout(self._timeout_s + call.held_s):
@@ -186,6 +190,7 @@ class AsyncWire:
             self._idle.clear()
             self._loop = loop
             self._places = asyncio.Semaphore(_MOST)
+            self._held_places = asyncio.Semaphore(_MOST_HELD)
 
     async def _take(self) -> Connection:
         while self._idle:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlock.client.errors import CONFLICT, AnswerError, CommandError, UnreachableError
+from interlock.client.errors import (
+    CONFLICT,
+    FORBIDDEN,
+    NOT_FOUND,
+    AnswerError,
+    CommandError,
+    UnreachableError,
+)
 from interlock.errors import InterlockError, Problem
 
 if TYPE_CHECKING:
@@ -137,6 +144,14 @@ _BY_STATUS: dict[int, type[Refused]] = {
 }
 
 
+#: What is found out here, of a cluster, in the words of a server.
+_BY_CODE = {
+    CONFLICT: (409, "Conflict"),
+    FORBIDDEN: (403, "Forbidden"),
+    NOT_FOUND: (404, "NotFound"),
+}
+
+
 def error_of(error: CommandError) -> ClientError:
     """What an error of the command line's client is to those who program."""
     match error:
@@ -144,8 +159,9 @@ def error_of(error: CommandError) -> ClientError:
             return Unreachable(error.message, hint=error.hint, sent=error.sent)
         case AnswerError():
             return refused(error)
-        case _ if error.code == CONFLICT:
-            return Conflict(409, "Conflict", error.message, hint=error.hint)
+        case _ if error.code in _BY_CODE:
+            status, word = _BY_CODE[error.code]
+            return _BY_STATUS[status](status, word, error.message, hint=error.hint)
         case _:
             return BadInput(error.message, hint=error.hint)
 

@@ -11,10 +11,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from interlock.client.cluster.pod_logs import log_requests
 from interlock.client.errors import UnreachableError
 from interlock.client.http_client import quote
 from interlock.client.kinds import JOBS
 from interlock.client.moments import write_moment
+from interlock.client.reports import Excerpt as Asked
 from interlock.client.watching import Lines
 from interlock.kube.store.codec import WIRES
 from interlock.reporting.summaries import JobSummary, summary_of
@@ -144,8 +146,7 @@ def logs(site: Site, record: JobRecord, excerpt: Excerpt) -> Plan[None]:
     item = yield from job_item(site, record.job_id, namespace=record.namespace, name=record.name)
     task = _task_of(item, excerpt)
     if (yield from find_cluster(site)):
-        for line in (yield Work(lambda api: _pod_lines(api, item, task, excerpt))):
-            yield Emit(line)
+        yield from _of_pods(site, item, task, excerpt)
         return
     metadata = item["metadata"]
     query = {
@@ -193,10 +194,8 @@ def _lines() -> Plan[None]:
         yield Emit(held)
 
 
-def _pod_lines(api: Any, item: dict[str, Any], task: int, excerpt: Excerpt) -> list[str]:
-    from interlock.client.cluster.pod_logs import open_logs
-    from interlock.client.reports import Excerpt as Asked
-
+def _of_pods(site: Site, item: dict[str, Any], task: int, excerpt: Excerpt) -> Plan[None]:
+    """What the pods of an attempt printed, one pod after the other."""
     asked = Asked(
         task=task,
         attempt=excerpt.attempt,
@@ -205,12 +204,13 @@ def _pod_lines(api: Any, item: dict[str, Any], task: int, excerpt: Excerpt) -> l
         follow=excerpt.follow,
     )
     metadata = item["metadata"]
-    sources = open_logs(api, metadata["namespace"], metadata["name"], asked, ())
-    return [
-        line
-        for _, answer in sources
-        for line in answer.read().decode(errors="replace").splitlines()
-    ]
+    requests = yield Work(
+        lambda api: list(log_requests(api, metadata["namespace"], metadata["name"], asked))
+    )
+    for request in requests:
+        call = Call(method="GET", path=request.path, query=request.query, accept="*/*")
+        yield from open_stream(site, call)
+        yield from _lines()
 
 
 def _task_of(item: dict[str, Any], excerpt: Excerpt) -> int:
