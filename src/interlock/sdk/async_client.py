@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -197,8 +198,10 @@ class AsyncClient(Orders[Awaitable[Ordered]]):
             tail=tail,
         )
         found = job if isinstance(job, AsyncHandle) else await self.job(job, namespace)
-        async for line in self._wire.iterate(streaming.logs(self.site, found.status, excerpt)):
-            yield line
+        lines = self._wire.iterate(streaming.logs(self.site, found.status, excerpt))
+        async with aclosing(lines):
+            async for line in lines:
+                yield line
 
     def stream(
         self, *, namespace: str | None = None, labels: str = "", since: str = ""

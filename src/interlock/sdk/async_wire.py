@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
@@ -134,7 +134,7 @@ class AsyncWire:
         finally:
             await driver.close()
 
-    async def iterate(self, plan: Plan[Any]) -> AsyncIterator[Any]:
+    async def iterate(self, plan: Plan[Any]) -> AsyncGenerator[Any, None]:
         """Carry out a plan, and hand out what it hands out."""
         driver = _Driver(self, plan)
         try:
