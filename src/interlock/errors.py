@@ -80,6 +80,8 @@ class ForbiddenError(InterlockError):
 class TooManyPendingError(InterlockError):
     """As many Jobs as there may be for one target are not over yet."""
 
+    retryable = True
+
     def __init__(self, path: str, limit: int) -> None:
         super().__init__(
             f"there are {limit} unfinished Jobs for {path} already, and there may be {limit}: "

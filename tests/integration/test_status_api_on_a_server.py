@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
 
+from interlock.testing.clients import Client
 from interlock.testing.serving import PATIENCE_S, Server
 
 
@@ -183,3 +185,135 @@ def test_several_are_answered_one_by_one(api: Api) -> None:
     assert refused == [7]
     assert reply.body["items"][7]["refusal"]["code"] == 422
     assert len(api.names("/many/jobs")) == 19
+
+
+def test_lists_are_by_path_and_by_person_and_filters_combine(api: Api) -> None:
+    for path, owner in (("domains/d1", "ana"), ("domains/d1/applications/a", "bob")):
+        api.submit({**held(path, owner=owner), "metadata": {"name": f"l-{owner}"}})
+    api.submit({**held("domains/d10"), "metadata": {"name": "l-other"}})
+    target = {"path": "things/9", "type": "application", "id": "app-9"}
+    by_id = {"metadata": {"name": "l-by-id"}, "spec": {"target": target, "noop": {}}}
+    api.submit(by_id, "?async=false")
+
+    assert api.names("/domains/d1/jobs?sort=created") == ["l-ana", "l-bob"]
+    assert api.names("/domains/d1/applications/jobs") == ["l-bob"]
+    assert api.names("/domains/d1/jobs?owner=ana&state=queued") == ["l-ana"]
+    assert api.names("/domains/d1/jobs?state=complete") == []
+    assert api.names("/applications/app-9/jobs") == api.names("/things/jobs") == ["l-by-id"]
+    assert "l-by-id" in api.names("/user/jobs?completion_state=success&state=complete")
+    ids = [item["job_id"] for item in api.get("/domains/jobs")["items"]]
+    assert len(api.names(f"/jobs?ids={','.join(ids)},no-such-id")) == len(ids)
+    assert api.ask("GET", f"/jobs?ids={','.join(map(str, range(501)))}").status == 400
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param("/jobs/no-such-id", id="an id"),
+        pytest.param("/jobs/no-such-id?wait=100s", id="an id to wait for"),
+        pytest.param("/apis/nothing/v1/jobs", id="below the resources"),
+        pytest.param("/locks/jobs", id="below a report"),
+        pytest.param("/nowhere/at/all", id="anything else"),
+        pytest.param("/do%20mains/jobs", id="no path of a target"),
+    ],
+)
+def test_what_is_not_there_is_not_found(api: Api, path: str) -> None:
+    assert api.ask("GET", path).status == 404
+
+
+@pytest.mark.parametrize("sort", ["created", "-created"])
+def test_pages_neither_lose_nor_repeat_while_jobs_arrive(api: Api, sort: str) -> None:
+    path = f"pages/{sort.strip('-')}{len(sort)}"
+    there = {item["job_id"] for item in submit_many(api, path, 10)}
+    found: list[str] = []
+    cursor = ""
+    while True:
+        page = api.get(f"/{path}/jobs?limit=3&sort={sort}{cursor}")
+        found += [item["job_id"] for item in page["items"]]
+        if "next" not in page:
+            break
+        cursor = f"&cursor={page['next']}"
+        if len(found) < 10:
+            submit_many(api, path, 1)
+
+    assert len(found) == len(set(found))
+    assert there <= set(found)
+    if sort == "-created":
+        assert there == set(found)
+
+
+def submit_many(api: Api, path: str, count: int) -> list[dict[str, Any]]:
+    reply = api.submit({"items": [held(path) for _ in range(count)]})
+    items: list[dict[str, Any]] = reply.body["items"]
+    assert all(item.get("job_id") for item in items), items
+    return items
+
+
+def test_the_pending_limit_is_exact_whoever_submits_how(api: Api, server: Server) -> None:
+    path = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
+    spec = held("full")["spec"]
+    spec["target"]["maxPending"] = 7
+
+    def submit(at: int) -> Reply:
+        if at % 3 == 0:
+            document = {"kind": "Job", "metadata": {"name": f"full-{at}"}, "spec": spec}
+            return api.ask("POST", path, document)
+        if at % 3 == 1:
+            document = {"metadata": {"name": f"full-{at}"}, "spec": spec}
+            return api.ask("POST", f"/jobs/default/full-{at}/apply", document)
+        return api.submit({"spec": spec})
+
+    with ThreadPoolExecutor(25) as many:
+        replies = list(many.map(submit, range(50)))
+
+    refused = [reply for reply in replies if reply.status >= 400]
+    stored = [
+        job["metadata"]["name"]
+        for job in api.get(path)["items"]
+        if job["spec"].get("target", {}).get("path") == "full"
+    ]
+    assert len(replies) - len(refused) == len(stored) == 7
+    assert {(one.status, one.body["reason"]) for one in refused} == {(409, "TooManyPending")}
+    assert "there may be 7" in refused[0].body["message"]
+    assert " full " in refused[0].body["message"]
+    # One that is over makes room for one.
+    name = stored[0]
+    Client(server.url).delete(name)
+    Client(server.url).wait(lambda jobs: name not in jobs)
+    assert api.submit({"spec": spec}).status == 202
+    assert api.submit({"spec": spec}).status == 409
+
+
+def test_what_was_removed_stays_readable_across_a_restart_and_a_backup(tmp_path: Path) -> None:
+    with Server(tmp_path / "data") as server:
+        api = Api(server.url)
+        parent = {"metadata": {"name": "above"}, **on("kept", owner="ana")}
+        parent["spec"]["suspend"] = True
+        first = api.submit(parent).body["job_id"]
+        part = on("kept/part", parent="above", type="part", ttlAfterFinished="0s")
+        child = api.submit(part, Idempotency_Key="part").body["job_id"]
+        api.get(f"/jobs/{child}?wait=100s")
+        client = Client(server.url)
+        client.patch("above", {"spec": {"suspend": False, "ttlAfterFinished": "0s"}})
+        client.wait(lambda jobs: not jobs)
+        before = api.get(f"/jobs/{first}")
+        assert before["completion_state"] == "success"
+        assert (before["child_jobs"], before["owner_login"]) == ([child], "ana")
+
+        server.kill()
+        server.start()
+        api = Api(server.url)
+        assert api.get(f"/jobs/{first}") == before
+        assert api.get(f"/jobs/{child}")["parent_job"] == first
+        assert api.names("/kept/jobs?sort=created")[0] == "above"
+        assert api.names("/kept/part/jobs") == [api.get(f"/jobs/{child}")["name"]]
+        assert api.names("/user/jobs?owner=ana") == ["above"]
+        assert len(api.names("/jobs?state=complete&completion_state=success")) == 2
+        again = api.submit(part, Idempotency_Key="part")
+        assert (again.status, again.body["job_id"]) == (202, child)
+        later = submit_many(api, "kept/later", 1)[0]["name"]
+        page = api.get("/kept/jobs?limit=2")
+        rest = api.get(f"/kept/jobs?limit=2&cursor={page['next']}")
+        assert page["items"][0]["name"] == later
+        assert [item["name"] for item in rest["items"]] == ["above"]
+        assert "next" not in rest

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from interlock import __version__
+from interlock.admission.pending_limit import PendingLimit
 from interlock.api.app import ApiApp
 from interlock.api.checking import Check
 from interlock.api.routing import Route
@@ -299,7 +300,15 @@ def _machine(
     store: SqliteStore, clock: Clock, settings: EmbeddedSettings, registry: CollectorRegistry
 ) -> Plane:
     patience = settings.keeper_patience_s
-    return Machine(store, clock, settings.data, registry, keeper_patience_s=patience)
+    store.guard(PendingLimit(settings.max_pending))
+    return Machine(
+        store,
+        clock,
+        settings.data,
+        registry,
+        keeper_patience_s=patience,
+        keep_finished_s=settings.keep_finished_s,
+    )
 
 
 def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = _machine) -> int:

@@ -15,6 +15,10 @@ from interlock.errors import InterlockError
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 
 DEFAULT_LISTEN = "127.0.0.1:8470"
+#: So many Jobs for one target may be unfinished at a time.
+DEFAULT_MAX_PENDING = 100
+#: The statuses of Jobs that are over and were removed are kept for so long.
+DEFAULT_KEEP_FINISHED_S = 30 * 86_400.0
 DEFAULT_DATA = Path(".interlock")
 #: A leader that is killed is followed after this and a little more, so within 5 s.
 DEFAULT_LEASE_S = 3
@@ -58,6 +62,10 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     examples: bool = False
     #: A keeper that has not answered for so long counts as hanging.
     keeper_patience_s: float = KEEPER_PATIENCE_S
+    #: How many Jobs for one target may be unfinished.
+    max_pending: int = DEFAULT_MAX_PENDING
+    #: For how long the statuses of Jobs are kept that are over and were removed.
+    keep_finished_s: float = DEFAULT_KEEP_FINISHED_S
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
@@ -72,6 +80,9 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
         wanted[name] = bool(getattr(given, name, False))
     if patience := getattr(given, "keeper_patience", None):
         wanted["keeper_patience_s"] = patience
+    for name, field in (("max_pending", "max_pending"), ("keep_finished", "keep_finished_s")):
+        if (value := getattr(given, name, None)) is not None:
+            wanted[field] = value
     return EmbeddedSettings(**wanted)
 
 

@@ -100,6 +100,8 @@ class JobView(JobRecord, frozen=True, kw_only=True):
     exit_code: int | UnsetType = field(name="exitCode", default=UNSET)
     message: str | UnsetType = UNSET
     target_path: str | UnsetType = UNSET
+    #: The name of the Job that it is a part of.
+    parent: str | UnsetType = UNSET
 
     @property
     def last_error(self) -> str:
@@ -236,6 +238,7 @@ def view_of(job: Job, record: JobRecord) -> JobView:
         exit_code=UNSET if told.exit_code is None else told.exit_code,
         message=told.message or UNSET,
         target_path=job.spec.target.path if job.spec.target is not None else UNSET,
+        parent=job.spec.parent or UNSET,
     )
 
 

@@ -356,7 +356,9 @@ def lock_requests(spec: JobSpec) -> tuple[LockRequest, ...]:
     """Every lock that a Job needs: that of its target, and those it names."""
     if spec.target is None:
         return spec.locks
-    return (LockRequest(key=target_lock(spec.target)), *spec.locks)
+    # What is a part of another was let in with it.
+    most = spec.target.max_pending if spec.parent is None else None
+    return (LockRequest(key=target_lock(spec.target), max_waiting=most), *spec.locks)
 
 
 def unknown_attempts(job: Job) -> frozenset[str]:
