@@ -29,6 +29,7 @@ from interlock.sdk.errors import (
     OperationStuck,
     Refused,
     StillRunning,
+    TooManyPending,
     Unreachable,
 )
 from interlock.sdk.handle import AsyncHandle
@@ -495,6 +496,35 @@ def test_a_kubeconfig_names_the_server(make: Make, server: Server, tmp_path: Pat
     assert list(handle.logs(step="reserve")) == ["reserved"]
     with pytest.raises(BadInput, match="name another: give one"):
         make(server.url, context="x")
+
+
+def test_a_target_takes_so_many_and_refuses_the_rest(make: Make, tmp_path: Path) -> None:
+    waits = an_operation(*GOOD["spec"]["steps"], target={"path": "domains/acme"}, suspend=True)
+    with Server(tmp_path / "data", "--max-pending", "3") as server:
+        client = make(server.url)
+        client.submit(waits)
+        made = client.submit_many([waits] * 4)
+        assert [type(one) for one in made if isinstance(one, Refused)] == [TooManyPending] * 2
+        with pytest.raises(TooManyPending) as caught:
+            client.submit(waits)
+        assert (caught.value.status, caught.value.code) == (409, "TooManyPending")
+        assert len(list(client.jobs(path="domains/acme"))) == 3
+
+
+def test_a_record_outlives_its_job(make: Make, server: Server) -> None:
+    client = make(server.url)
+    handle = client.submit(GOOD)
+    handle.wait(PATIENCE_S)
+    since = client.get("Job", handle.name)["metadata"]["resourceVersion"]
+    client.delete("Job", handle.name)
+    for change in client.stream(since=since):
+        if (change.type, change.job.id) == ("deleted", handle.id):
+            break
+
+    with pytest.raises(NotFound):
+        client.get("Job", handle.name)
+    assert handle.wait(PATIENCE_S).succeeded
+    assert client.job(handle.id).status.succeeded
 
 
 def test_threads_share_a_client(server: Server) -> None:
