@@ -15,7 +15,9 @@ from interlock.sdk.client import Client
 from interlock.sdk.errors import Conflict, Invalid, NotFound, Refused, StillRunning
 from interlock.testing.serving import PATIENCE_S
 from support.kube import Access, Cluster, User
+from support.kube.cluster import POD_LOG
 from support.kube.controllers import Controller
+from support.kube.pods import Play
 
 JOB: dict[str, Any] = {"spec": {"noop": {}}}
 HELD: dict[str, Any] = {"spec": {"noop": {}, "suspend": True}}
@@ -59,6 +61,17 @@ def test_jobs_are_submitted_waited_for_and_steered(access: Access, namespace: st
         assert {handle.id, held.id} <= set(found)
         with pytest.raises(NotFound):
             client.job("nobody")
+
+
+def test_the_log_of_a_pod_is_followed_from_before_it_begins(access: Access, namespace: str) -> None:
+    played = {"annotations": {Play.STARTS_AFTER.value: "1s"}}
+    pod = {"metadata": played, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+    with Client(kubeconfig=access.kubeconfig(User.ADMIN), namespace=namespace) as client:
+        handle = client.submit({"spec": {"pod": pod}})
+        lines = handle.logs(follow=True)
+        assert [next(lines) for _ in POD_LOG.splitlines()] == POD_LOG.splitlines()
+        handle.cancel(reason="seen")
+        assert handle.wait(PATIENCE_S).is_over
 
 
 def test_an_event_loop_sees_what_happens(access: Access, namespace: str) -> None:

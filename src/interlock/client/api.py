@@ -66,6 +66,8 @@ class Api:
         self._target = target
         #: The server's clock when it last answered: "Mon, 05 Jan 2026 12:00:00 GMT".
         self.date = ""
+        #: Whether what the server wants people to know is printed.
+        self.warns = True
         self._warned: set[str] = set()
         #: Whether the proof of who we are was found out anew since the server last believed it.
         self._is_renewed = False
@@ -149,7 +151,7 @@ class Api:
         self.date = answer.headers.get("date", "") or self.date
         self._is_renewed = answer.status == 401
         # A server of our own says what the check of the files has said already.
-        for warning in answer.warnings if self._target.by_context else ():
+        for warning in answer.warnings if self._target.by_context and self.warns else ():
             # 299 - "the text"
             text = warning.split(" ", 2)[-1].removeprefix('"').removesuffix('"')
             text = text.replace('\\"', '"').replace("\\\\", "\\")

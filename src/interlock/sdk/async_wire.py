@@ -274,7 +274,7 @@ class _Driver:
             while not isinstance(effect, Emit):
                 try:
                     result = await self._do(effect)
-                except UnreachableError as error:
+                except CommandError as error:
                     effect = self._plan.throw(error)
                 else:
                     effect = self._plan.send(result)

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from interlock.client.cluster.pod_logs import log_requests
-from interlock.client.errors import UnreachableError
+from interlock.client.cluster.pod_logs import LogRequest, log_requests
+from interlock.client.errors import NOT_FOUND, CommandError, UnreachableError
 from interlock.client.http_client import quote
 from interlock.client.kinds import JOBS
 from interlock.client.moments import write_moment
@@ -25,7 +25,7 @@ from interlock.resources.job import Job
 from interlock.resources.operation import run_task, undo_task
 from interlock.sdk.asking import Site, ask_json, find_cluster, open_stream
 from interlock.sdk.effects import Call, Emit, Plan, Receive, Work
-from interlock.sdk.errors import BadInput, Conflict, NotFound
+from interlock.sdk.errors import BadInput, Conflict, Invalid, NotFound
 from interlock.sdk.reading import get, job_item
 from interlock.sdk.record import JobRecord, record_of
 from interlock.sdk.waiting import AWAY_S, next_change
@@ -172,10 +172,16 @@ def _begun(site: Site, call: Call, item: dict[str, Any], excerpt: Excerpt) -> Pl
                 raise
         else:
             return
-        fresh = yield from get(site, JOBS, item["metadata"]["namespace"], item["metadata"]["name"])
-        if _version(fresh) == _version(item):
-            fresh = yield from next_change(site, item, _version(item), None)
-        item = fresh
+        item = yield from _changed(site, item)
+
+
+def _changed(site: Site, item: dict[str, Any]) -> Plan[dict[str, Any]]:
+    """The Job as it is now, if that is something else; or else after its next change."""
+    metadata = item["metadata"]
+    fresh: dict[str, Any] = yield from get(site, JOBS, metadata["namespace"], metadata["name"])
+    if _version(fresh) == _version(item):
+        fresh = yield from next_change(site, item, _version(item), None)
+    return fresh
 
 
 def _version(item: dict[str, Any]) -> str:
@@ -203,14 +209,33 @@ def _of_pods(site: Site, item: dict[str, Any], task: int, excerpt: Excerpt) -> P
         tail=excerpt.tail,
         follow=excerpt.follow,
     )
-    metadata = item["metadata"]
-    requests = yield Work(
-        lambda api: list(log_requests(api, metadata["namespace"], metadata["name"], asked))
-    )
-    for request in requests:
-        call = Call(method="GET", path=request.path, query=request.query, accept="*/*")
-        yield from open_stream(site, call)
+    for at, request in enumerate((yield from _begun_pods(site, item, asked))):
+        if at:
+            yield from open_stream(site, _call_of(request))
         yield from _lines()
+
+
+def _begun_pods(site: Site, item: dict[str, Any], asked: Asked) -> Plan[list[LogRequest]]:
+    """Find the logs of the pods and open the first; whoever follows waits for it to begin."""
+    metadata = item["metadata"]
+    while True:
+        try:
+            requests: list[LogRequest] = yield Work(
+                lambda api: list(log_requests(api, metadata["namespace"], metadata["name"], asked))
+            )
+            yield from open_stream(site, _call_of(requests[0]))
+        except (CommandError, NotFound, Invalid) as error:
+            # Of a container that is yet to start an API server says that the request is bad.
+            is_early = not isinstance(error, CommandError) or error.code == NOT_FOUND
+            if not asked.follow or not is_early or record_of(item).is_over:
+                raise
+        else:
+            return requests
+        item = yield from _changed(site, item)
+
+
+def _call_of(request: LogRequest) -> Call:
+    return Call(method="GET", path=request.path, query=request.query, accept="*/*")
 
 
 def _task_of(item: dict[str, Any], excerpt: Excerpt) -> int:

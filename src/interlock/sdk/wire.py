@@ -72,7 +72,7 @@ class SyncWire:
                     continue
                 try:
                     result = run.do(effect)
-                except UnreachableError as error:
+                except CommandError as error:
                     effect = plan.throw(error)
                 else:
                     effect = plan.send(result)
@@ -177,6 +177,7 @@ class _Run:
 def do_work(target: Target, do: Any) -> Any:
     """Have the command line's client work something out, on a connection of its own."""
     api = Api(target)
+    api.warns = False
     try:
         return do(api)
     finally:
