@@ -415,6 +415,7 @@ def a_job(name: str) -> dict[str, Any]:
 
 
 Make = Callable[..., Any]
+CERTIFICATE = Path(__file__).parent / "api" / "certificate"
 
 
 @pytest.fixture(params=["threads", "event loop"])
@@ -476,6 +477,19 @@ def test_a_token_is_shown_and_missed(make: Make, tmp_path: Path) -> None:
         )
         with pytest.raises(BadInput, match="give one"):
             make(server.url, token="x", token_file=token)
+
+
+def test_a_server_is_trusted_by_its_certificate(make: Make, tmp_path: Path) -> None:
+    cert, key = CERTIFICATE / "localhost.crt", CERTIFICATE / "localhost.key"
+    arguments = ("--tls-cert", str(cert), "--tls-key", str(key))
+    with Server(tmp_path / "data", *arguments) as server:
+        client = make(server.url, ca_file=cert)
+        assert client.submit(GOOD).wait(PATIENCE_S).succeeded
+        with pytest.raises(Unreachable, match="is not trusted"):
+            make(server.url, patience=0).submit(GOOD)
+        plain = server.url.replace("https", "http")
+        with pytest.raises((Unreachable, Refused)):
+            make(plain, patience=0).submit(GOOD)
 
 
 def test_a_kubeconfig_names_the_server(make: Make, server: Server, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from time import monotonic
@@ -232,6 +233,10 @@ class AsyncWire:
                         server_hostname=name,
                         limit=_MOST_HEAD,
                     )
+        except ssl.SSLError as error:
+            from interlock.client.tls import refused_by
+
+            raise refused_by(target, error) from None
         except OSError as error:
             told = told_of(error)
             raise UnreachableError(
