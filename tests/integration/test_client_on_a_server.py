@@ -246,6 +246,15 @@ def test_many_are_submitted_and_a_bad_one_keeps_back_none(client: Any) -> None:
         client.submit_many(many, chunk=0)
 
 
+def test_many_are_submitted_again_with_their_key(client: Any, name: str) -> None:
+    many = [GOOD, {"spec": {"noop": {}}}, {**GOOD, "metadata": {"name": name}}]
+
+    first = client.submit_many(many, idempotency_key=name)
+    again = client.submit_many(many, idempotency_key=name, chunk=1)
+
+    assert [one.id for one in first] == [one.id for one in again]
+
+
 def test_a_wait_ends_and_the_job_goes_on_until_it_is_cancelled(client: Any) -> None:
     handle = client.submit(FOR_EVER)
 

@@ -130,7 +130,11 @@ class Client(Orders[Ordered]):
         chunk: int = 500,
         idempotency_key: str | None = None,
     ) -> builtins.list[Handle | Refused]:
-        """Make many Jobs, so many in one request; each is a handle, or why it was refused."""
+        """Make many Jobs, so many in one request; each is a handle, or why it was refused.
+
+        With an `idempotency_key` a call that broke off is repeated without harm, as long as the
+        manifests and their order are the same.
+        """
         jobs = [job_of(manifest, self.namespace) for manifest in manifests]
         plan = submitting.submit_many(self.site, jobs, idempotency_key or uuid.uuid4().hex, chunk)
         return [
