@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from interlock.api.answers import RefusedError
 from interlock.api.routing import Route
+from interlock.api.submitting import Desk
 from interlock.api.workers import WorkerDoor
 from interlock.control.clock import Clock
 from interlock.control.lease import Election, LeaseTimes
@@ -40,6 +41,7 @@ from interlock.modes.worker_metrics import WorkerMetrics
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
+from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
 from interlock.resources.modes import Mode
 from interlock.resources.work_types import WORKERS
@@ -94,6 +96,7 @@ class ClusterPlane:
         # What attempts write their workers print themselves, as pods do.
         self._door = WorkerDoor(lambda: self._workers.runtime)
         self.roster = JobIndex()
+        waiters = Waiters()
         journal = KubernetesJournal()
         self.plane = ControlPlane(
             store=KubernetesStore(leaders, clock, luck, namespace=namespace),
@@ -102,7 +105,12 @@ class ClusterPlane:
             luck=luck,
             connect=self._connect,
             election=election,
-            observers=(self.roster.observe, self._events.observe, self._observe),
+            observers=(
+                self.roster.observe,
+                waiters.observe,
+                self._events.observe,
+                self._observe,
+            ),
             settings=PlaneSettings(
                 mode=Mode.CLUSTER,
                 most_tasks=settings.most_tasks,
@@ -123,6 +131,7 @@ class ClusterPlane:
             logs=PodLogs(self._sight.pods, client),
             clock=clock,
             backup=_no_backup,
+            waiters=waiters,
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
         jobs = self.plane.cache(Job)
@@ -137,6 +146,11 @@ class ClusterPlane:
         """What it answers itself, and for whom."""
         reports = (*self._reporting.routes(), *self._forecasting.routes())
         return (*reports, *self._door.routes(), *self._sweeper.routes())
+
+    @property
+    def desk(self) -> Desk:
+        """Knows how Jobs are."""
+        return self._reporting.statuses
 
     def leads(self) -> bool:
         """Whether this controller leads now."""

@@ -18,6 +18,10 @@ from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 from interlock.runtimes.workers.dispatcher import LEASE_S
 
 DEFAULT_LISTEN = "127.0.0.1:8470"
+#: So many Jobs for one target may be unfinished at a time.
+DEFAULT_MAX_PENDING = 100
+#: The statuses of Jobs that are over and were removed are kept for so long.
+DEFAULT_KEEP_FINISHED_S = 30 * 86_400.0
 DEFAULT_DATA = Path(".interlock")
 #: A leader that is killed is followed after this and a little more, so within 5 s.
 DEFAULT_LEASE_S = 3
@@ -76,6 +80,10 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     sweeping: Sweeping = Sweeping()
     #: A worker that is silent for so long loses what it does.
     worker_lease_s: float = LEASE_S
+    #: How many Jobs for one target may be unfinished.
+    max_pending: int = DEFAULT_MAX_PENDING
+    #: For how long the statuses of Jobs are kept that are over and were removed.
+    keep_finished_s: float = DEFAULT_KEEP_FINISHED_S
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
@@ -93,6 +101,9 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
     wanted["sweeping"] = _sweeping(given)
     if lease := getattr(given, "worker_lease", None):
         wanted["worker_lease_s"] = lease
+    for name, field in (("max_pending", "max_pending"), ("keep_finished", "keep_finished_s")):
+        if (value := getattr(given, name, None)) is not None:
+            wanted[field] = value
     return EmbeddedSettings(**wanted)
 
 

@@ -22,7 +22,7 @@ from interlock.control.loop import Loop
 from interlock.control.turns import in_parts
 from interlock.execution.sweeping import Lost, Sweep, SweepView, stuck_since, sweep
 from interlock.modes.settings import Sweeping
-from interlock.reporting.job_index import JobIndex
+from interlock.reporting.job_index import PHASE, JobIndex
 from interlock.reporting.parameters import check_known
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.transitions import JOB_MOVES
@@ -33,7 +33,7 @@ logger = logging.getLogger("interlock.sweeper")
 
 #: So many of each are told one by one.
 MOST_TOLD = 1000
-_OPEN = tuple(phase.value for phase, after in JOB_MOVES.items() if after)
+_OPEN = tuple((PHASE, phase.value) for phase, after in JOB_MOVES.items() if after)
 _QUERY = (
     Parameter(
         name="olderThan",
@@ -172,11 +172,14 @@ class Sweeper(Collector):
         return loop
 
     async def _open_jobs(self, namespace: str) -> tuple[Job, ...]:
-        keys = list(self._roster.walk(_OPEN, after=None, newest=False))
+        entries = list(self._roster.walk((_OPEN,), after=None, newest=False))
         found: list[Job] = []
-        async for part in in_parts(keys):
-            for key in part:
-                job = self._jobs.get(key) if namespace in ("", key.namespace) else None
+        async for part in in_parts(entries):
+            for entry in part:
+                key = self._roster.key_of(entry.uid)
+                if key is None or namespace not in ("", key.namespace):
+                    continue
+                job = self._jobs.get(key)
                 if job is not None:
                     found.append(job)
         return tuple(found)

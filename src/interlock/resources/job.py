@@ -74,6 +74,8 @@ OPERATE_FOR_ANNOTATION = "interlock.dev/operate-for"
 OPERATED_BY_ANNOTATION = "interlock.dev/operated-by"
 #: The name of the Job that this one repeats.
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
+#: A digest of the request that the door made the Job of, for whoever asks again with its key.
+REQUEST_ANNOTATION = "interlock.dev/request"
 #: Who created the object: as the door found out, or else as the client told it.
 CREATOR_ANNOTATION = "interlock.dev/creator"
 
@@ -354,7 +356,9 @@ def lock_requests(spec: JobSpec) -> tuple[LockRequest, ...]:
     """Every lock that a Job needs: that of its target, and those it names."""
     if spec.target is None:
         return spec.locks
-    return (LockRequest(key=target_lock(spec.target)), *spec.locks)
+    # What is a part of another was let in with it.
+    most = spec.target.max_pending if spec.parent is None else None
+    return (LockRequest(key=target_lock(spec.target), max_waiting=most), *spec.locks)
 
 
 def unknown_attempts(job: Job) -> frozenset[str]:

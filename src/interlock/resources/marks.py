@@ -27,6 +27,7 @@ from interlock.resources.job import (
     RELEASE_ANNOTATION,
     RELEASED_ATTEMPTS_ANNOTATION,
     RELEASED_BY_ANNOTATION,
+    REQUEST_ANNOTATION,
     REQUEUE_ANNOTATION,
     REQUEUE_ROUND_ANNOTATION,
     REQUEUED_BY_ANNOTATION,
@@ -122,6 +123,10 @@ _HELD = ("Job", *_SCHEDULES)
 #: Every mark there is. Anything else with our prefix is refused.
 MARKS: tuple[Mark, ...] = (
     Mark(CREATOR_ANNOTATION, _HELD, Writer.DOOR, Given.WITH_OBJECT, "Who created it."),
+    Mark(
+        REQUEST_ANNOTATION, _JOB, Writer.DOOR, Given.WITH_OBJECT,
+        "A digest of the request that it was made of, for whoever asks again with the same key.",
+    ),
     Mark(RETRY_OF_ANNOTATION, _JOB, Writer.PEOPLE, Given.WITH_OBJECT, "The Job that it repeats."),
     Mark(
         RELEASE_ANNOTATION, _JOB, Writer.PEOPLE, Given.WHILE_UNKNOWN,

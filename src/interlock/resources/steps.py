@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
@@ -24,6 +25,7 @@ MAX_STEPS = 100
 MAX_STEP_RETRIES = 1_000
 #: So many Jobs an operation may have made of parts of it.
 MAX_CHILDREN = 500
+MAX_PENDING = 1_000_000
 #: Locks with this prefix are those of targets, and Interlock's own.
 TARGET_LOCKS = "target/"
 
@@ -35,10 +37,13 @@ _StepName = Annotated[
         longest=63,
     ),
 ]
+_PATH = "[A-Za-z0-9._:-]+(/[A-Za-z0-9._:-]+)*"
+#: What the path of a target is like.
+TARGET_PATH = re.compile(_PATH)
 _TargetPath = Annotated[
     str,
     Matches(
-        "[A-Za-z0-9._:-]+(/[A-Za-z0-9._:-]+)*",
+        _PATH,
         "expected names of letters, digits, '.', '_', ':' and '-' with '/' between them",
         longest=200,
     ),
@@ -68,6 +73,11 @@ class Target(Noun):
     type: Line = ""
     id: Line = ""
     name: Line = ""
+    #: Where people find it: what the job status API shows as `object_url`.
+    url: Line = ""
+    #: At most so many unfinished Jobs for it, this one included: one more is refused. None, and
+    #: more than the server allows, is what the server allows.
+    max_pending: Annotated[int, Limit(1, MAX_PENDING)] | None = None
 
 
 class PythonSpec(Noun):

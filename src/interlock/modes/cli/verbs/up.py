@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.flags import add_sweeping, seconds
+from interlock.modes.cli.flags import add_sweeping, number_from, seconds
 from interlock.modes.cli.session import Session
 
 
@@ -41,6 +41,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--worker-lease", metavar="TIME", type=patience, default=None,
         help="a worker that is silent for so long loses what it does (30s)",
+    )  # fmt: skip
+    add(
+        "--max-pending", metavar="N", type=number_from(1), default=None,
+        help="at most so many unfinished Jobs for one target; one more is refused (100)",
+    )  # fmt: skip
+    add(
+        "--keep-finished", metavar="TIME", type=seconds, default=None,
+        help="how long the statuses of Jobs are kept that are over and were removed (30d)",
     )  # fmt: skip
     add("--examples", action="store_true", help="apply examples/ to a new store")
 
