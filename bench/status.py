@@ -66,6 +66,7 @@ def _measure(name: str, kept: int, live: int) -> list[tuple[object, ...]]:
         begun = time.monotonic()
         with Server(data) as server:
             ready = time.monotonic() - begun
+            _wait_until_idle(server)
             rows: list[tuple[object, ...]] = [
                 (f"{max(kept, live):,} {name}", question, *times, _rss(server), f"{ready:.1f}")
                 for question, times in _ask(server.url, ids)
@@ -105,6 +106,19 @@ def _ask(url: str, ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, str]]]:
             assert answer.status in (200, 404), asked
         cuts = quantiles(taken, n=100)
         yield question, (f"{cuts[49]:.2f}", f"{cuts[98]:.2f}")
+
+
+def _wait_until_idle(server: Server) -> None:
+    """Wait until the server has looked at everything there is."""
+    stat = Path(f"/proc/{server.process.pid}/stat")
+    used = -100
+    while True:
+        fields = stat.read_text().rpartition(")")[2].split()
+        now = int(fields[11]) + int(fields[12])
+        if now - used < 5:
+            return
+        used = now
+        time.sleep(1.0)
 
 
 def _rss(server: Server) -> str:

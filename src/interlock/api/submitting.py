@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
@@ -117,6 +117,10 @@ class Desk(Protocol):
         """In which of four states a Job is."""
         ...
 
+    def place_for(self, job: Job) -> AbstractContextManager[None]:
+        """Hold a place in the line of a Job's target, where the store itself does not count."""
+        ...
+
     async def heard(self, uids: Sequence[str]) -> None:
         """Wait until Jobs that were just made can be read."""
         ...
@@ -186,8 +190,6 @@ class Submitting:
         if "items" not in given:
             job, warnings = await read_beside(1, lambda: self._read(given, namespace, key))
             made, is_new = await self._take_on(job, request.person)
-            if is_new:
-                await self._desk.heard((made.job_id,))
             answer = await self._answer(made, wait, request, is_new=is_new)
             headers = (*answer.headers, *applied, *warning_headers(warnings))
             return replace(answer, headers=headers)
@@ -207,7 +209,6 @@ class Submitting:
             len(items) << 10, lambda: [self._read_or_refuse(one, namespace) for one in items]
         )
         answers = await asyncio.gather(*(self._take_on_one(one, person) for one in read))
-        await self._desk.heard([one.job_id for one in answers if one.job_id])
         return json_answer(Accepted(items=tuple(answers)), 202)
 
     def _read_or_refuse(self, given: object, namespace: str) -> Job | RefusedError:
@@ -266,7 +267,7 @@ class Submitting:
             job = replace(job, spec=replace(job.spec, ttl_after_finished=self._ttl))
         key = job.spec.idempotency_key
         if not key:
-            return self._accepted(await self._writes.store_read(job, person)), True
+            return await self._store_new(job, person), True
         name = _name_of(key, person)
         notes = {**job.metadata.annotations, REQUEST_ANNOTATION: digest}
         metadata = replace(job.metadata, name=name, generate_name="", annotations=notes)
@@ -275,7 +276,7 @@ class Submitting:
             found = await self._asked_before(job.key)
             if found is None:
                 try:
-                    return self._accepted(await self._writes.store_read(job, person)), True
+                    return await self._store_new(job, person), True
                 except AlreadyExistsError:
                     # Another server of this cluster was faster.
                     found = await self._asked_before(job.key)
@@ -290,6 +291,13 @@ class Submitting:
                 details=Details(group=JOBS.group, kind=JOBS.plural, name=name),
             )
         return _accepted(found.uid, job.key, found.state), False
+
+    async def _store_new(self, job: Job, person: str) -> Accepted:
+        """Store a Job, and wait until its status can be read."""
+        with self._desk.place_for(job):
+            made = self._accepted(await self._writes.store_read(job, person))
+            await self._desk.heard((made.job_id,))
+            return made
 
     async def _asked_before(self, key: Key) -> Asked | None:
         with suppress(NotFoundError):

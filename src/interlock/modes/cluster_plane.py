@@ -36,8 +36,10 @@ from interlock.modes.phases import JobsByPhase
 from interlock.modes.settings import ControllerSettings
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
+from interlock.reporting.pending_places import PendingPlaces
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
+from interlock.resources.job import Job
 from interlock.resources.modes import Mode
 from interlock.runtimes.router import Router
 
@@ -116,6 +118,7 @@ class ClusterPlane:
             clock=clock,
             backup=_no_backup,
             waiters=waiters,
+            places=PendingPlaces(self.roster, self.plane.cache(Job).get, settings.max_pending),
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
         self._beside: tuple[asyncio.Task[None], ...] = ()

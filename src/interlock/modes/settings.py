@@ -147,6 +147,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     #: Where the API server asks about Jobs; None asks nobody.
     webhook_listen: str | None = None
     most_tasks: int = DEFAULT_MOST_TASKS
+    #: How many Jobs for one target may be unfinished.
+    max_pending: int = DEFAULT_MAX_PENDING
 
 
 def read_controller_settings(
@@ -183,6 +185,7 @@ def read_controller_settings(
         plain_http=given.plain_http,
         webhook_listen=given.webhook_listen,
         most_tasks=given.most_tasks or DEFAULT_MOST_TASKS,
+        max_pending=getattr(given, "max_pending", None) or DEFAULT_MAX_PENDING,
     )
     _check_controller(settings)
     return settings
