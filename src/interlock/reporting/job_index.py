@@ -40,7 +40,7 @@ class _Known(NamedTuple):
     """Where a Job was put, and what of it that was worked out from."""
 
     entry: Entry
-    facets: frozenset[Facet]
+    facets: tuple[Facet, ...]
     spec: JobSpec
     annotations: dict[str, str]
     turns: tuple[object, ...]
@@ -67,6 +67,8 @@ class JobIndex:
     def __init__(self) -> None:
         self._all: list[Entry] = []
         self._by_facet: dict[Facet, list[Entry]] = {}
+        #: Every facet once, however many Jobs have it: they are most of what the index holds.
+        self._same: dict[Facet, Facet] = {}
         self._keys: dict[str, Key] = {}
         #: Where each Job was put, so that it is found again after it changed.
         self._known: dict[str, _Known] = {}
@@ -93,10 +95,10 @@ class JobIndex:
         """The Jobs with a value of a facet, oldest first."""
         return self._by_facet.get((facet, value), ())
 
-    def facets(self, uid: str) -> frozenset[Facet]:
+    def facets(self, uid: str) -> tuple[Facet, ...]:
         """What the Job with this uid is found by; nothing when there is none."""
         known = self._known.get(uid)
-        return frozenset() if known is None else known.facets
+        return () if known is None else known.facets
 
     def walk(
         self,
@@ -128,16 +130,18 @@ class JobIndex:
         if known is not None and known.is_of(job):
             return
         entry, facets = entry_of(job), _facets(job)
-        before: frozenset[Facet] = frozenset()
+        before: tuple[Facet, ...] = ()
         if known is None:
             insort(self._all, entry)
             self._keys[entry.uid] = job.key
         else:
-            before = known.facets
-        for facet in before - facets:
+            entry, before = known.entry, known.facets
+        for facet in set(before).difference(facets):
             self._take_out(facet, entry)
-        for facet in facets - before:
-            insort(self._by_facet.setdefault(facet, []), entry)
+        for facet in facets:
+            if facet not in before:
+                insort(self._by_facet.setdefault(facet, []), entry)
+        facets = tuple(self._same.setdefault(facet, facet) for facet in facets)
         known = _Known(entry, facets, job.spec, job.metadata.annotations, _turns(job))
         self._known[entry.uid] = known
 
@@ -156,6 +160,7 @@ class JobIndex:
         _take_out(entries, entry)
         if not entries:
             del self._by_facet[facet]
+            self._same.pop(facet, None)
 
 
 def entry_of(job: Job) -> Entry:
@@ -163,7 +168,7 @@ def entry_of(job: Job) -> Entry:
     return Entry(job.metadata.creation_timestamp or _NEVER, job.metadata.uid)
 
 
-def _facets(job: Job) -> frozenset[Facet]:
+def _facets(job: Job) -> tuple[Facet, ...]:
     found = facets_of(job)
     facets = [
         (PHASE, job.status.phase.value),
@@ -175,7 +180,7 @@ def _facets(job: Job) -> frozenset[Facet]:
         (OPEN, open_target(job)),
         *((PATH, path) for path in found.paths),
     ]
-    return frozenset(facet for facet in facets if facet[1])
+    return tuple(facet for facet in facets if facet[1])
 
 
 def _take_out(entries: list[Entry], entry: Entry) -> None:
