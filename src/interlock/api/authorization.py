@@ -78,6 +78,29 @@ def sees_job(caller: Caller, job: Job) -> bool:
     return caller.sees(job.spec.owner, creator, target.path if target is not None else "")
 
 
+def check_submission(caller: Caller, job: Job) -> None:
+    """Refuse what somebody whose rights do not hold for everything may not submit.
+
+    They ask for what workers know, on targets that are theirs. What runs a program as the user of
+    the server, holds the locks of others or keeps their operations open is not for them.
+
+    Raises:
+        RefusedError: They may not; it says why.
+    """
+    if caller.is_everywhere:
+        return
+    spec, target = job.spec, job.spec.target
+    flaw = ""
+    if spec.python is None:
+        flaw = "spec.python alone: a function that workers have loaded"
+    elif spec.locks or spec.parent is not None:
+        flaw = "neither spec.locks nor spec.parent"
+    elif target is not None and not caller.covers(target.path):
+        flaw = "spec.target.path below a path of theirs"
+    if flaw:
+        raise RefusedError(403, f"{caller.name or 'this token'} may submit {flaw}")
+
+
 def _takes(access: Access) -> str:
     match access:
         case Access.READ | Access.OPERATE:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple, Protocol
 
@@ -28,7 +28,9 @@ from interlock.api.answers import (
     refusal_of,
     warning_headers,
 )
+from interlock.api.authorization import check_submission
 from interlock.api.bodies import read_beside, read_json, read_yaml
+from interlock.api.callers import Caller
 from interlock.api.parameters import Parameter, flag
 from interlock.api.requests import Media, Request, Send
 from interlock.api.routing import Route, Said, on_jobs
@@ -117,6 +119,10 @@ class Desk(Protocol):
         """In which of four states a Job is."""
         ...
 
+    def place_for(self, job: Job) -> AbstractContextManager[None]:
+        """Hold a place in the line of a Job's target, where the store itself does not count."""
+        ...
+
     async def heard(self, uids: Sequence[str]) -> None:
         """Wait until Jobs that were just made can be read."""
         ...
@@ -164,6 +170,7 @@ class Submitting:
                 path="/operations",
                 right=on_jobs("create", Said(parameter="namespace", otherwise="default")),
                 serve=self._serve,
+                filtered=True,
                 gives="takes it on, and says where its status is; when it was waited for, its end",
                 takes="a Job without apiVersion, kind and name, or an object with items of such",
                 query=_QUERY,
@@ -185,18 +192,18 @@ class Submitting:
         given = await _document(request)
         if "items" not in given:
             job, warnings = await read_beside(1, lambda: self._read(given, namespace, key))
-            made, is_new = await self._take_on(job, request.person)
-            if is_new:
-                await self._desk.heard((made.job_id,))
+            made, is_new = await self._take_on(job, request.caller)
             answer = await self._answer(made, wait, request, is_new=is_new)
             headers = (*answer.headers, *applied, *warning_headers(warnings))
             return replace(answer, headers=headers)
         if wait is not None or key:
             what = "Idempotency-Key" if key else "wait"
             raise bad_request(f"{what}: is for one Job, and the body has items")
-        return await self._take_on_all(given, namespace, request.person)
+        return await self._take_on_all(given, namespace, request.caller)
 
-    async def _take_on_all(self, given: Mapping[str, Any], namespace: str, person: str) -> Answer:
+    async def _take_on_all(
+        self, given: Mapping[str, Any], namespace: str, caller: Caller
+    ) -> Answer:
         """Take on several: what is good of them becomes durable together."""
         items = given["items"]
         if set(given) != {"items"} or not isinstance(items, list):
@@ -206,8 +213,7 @@ class Submitting:
         read = await read_beside(
             len(items) << 10, lambda: [self._read_or_refuse(one, namespace) for one in items]
         )
-        answers = await asyncio.gather(*(self._take_on_one(one, person) for one in read))
-        await self._desk.heard([one.job_id for one in answers if one.job_id])
+        answers = await asyncio.gather(*(self._take_on_one(one, caller) for one in read))
         return json_answer(Accepted(items=tuple(answers)), 202)
 
     def _read_or_refuse(self, given: object, namespace: str) -> Job | RefusedError:
@@ -220,11 +226,11 @@ class Submitting:
         except RefusedError as error:
             return error
 
-    async def _take_on_one(self, job: Job | RefusedError, person: str) -> Accepted:
+    async def _take_on_one(self, job: Job | RefusedError, caller: Caller) -> Accepted:
         if isinstance(job, RefusedError):
             return Accepted(refusal=job.status)
         try:
-            made, _ = await self._take_on(job, person)
+            made, _ = await self._take_on(job, caller)
         except InterlockError as error:
             return Accepted(refusal=refusal_of(error, JOBS).status)
         except RefusedError as error:
@@ -258,15 +264,17 @@ class Submitting:
             raise bad_request("resourceVersion should not be set on objects to be created")
         return job, warnings
 
-    async def _take_on(self, job: Job, person: str) -> tuple[Accepted, bool]:
+    async def _take_on(self, job: Job, caller: Caller) -> tuple[Accepted, bool]:
         """Store a Job, unless it was asked for before; says whether it is new."""
+        check_submission(caller, job)
+        person = caller.name
         digest = _digest(job)
         ttl = job.spec.ttl_after_finished
         if ttl is None:
             job = replace(job, spec=replace(job.spec, ttl_after_finished=self._ttl))
         key = job.spec.idempotency_key
         if not key:
-            return self._accepted(await self._writes.store_read(job, person)), True
+            return await self._store_new(job, person), True
         name = _name_of(key, person)
         notes = {**job.metadata.annotations, REQUEST_ANNOTATION: digest}
         metadata = replace(job.metadata, name=name, generate_name="", annotations=notes)
@@ -275,7 +283,7 @@ class Submitting:
             found = await self._asked_before(job.key)
             if found is None:
                 try:
-                    return self._accepted(await self._writes.store_read(job, person)), True
+                    return await self._store_new(job, person), True
                 except AlreadyExistsError:
                     # Another server of this cluster was faster.
                     found = await self._asked_before(job.key)
@@ -290,6 +298,13 @@ class Submitting:
                 details=Details(group=JOBS.group, kind=JOBS.plural, name=name),
             )
         return _accepted(found.uid, job.key, found.state), False
+
+    async def _store_new(self, job: Job, person: str) -> Accepted:
+        """Store a Job, and wait until its status can be read."""
+        with self._desk.place_for(job):
+            made = self._accepted(await self._writes.store_read(job, person))
+            await self._desk.heard((made.job_id,))
+            return made
 
     async def _asked_before(self, key: Key) -> Asked | None:
         with suppress(NotFoundError):

@@ -40,6 +40,7 @@ from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
+from interlock.reporting.pending_places import PendingPlaces
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
@@ -132,6 +133,7 @@ class ClusterPlane:
             clock=clock,
             backup=_no_backup,
             waiters=waiters,
+            places=PendingPlaces(self.roster, self.plane.cache(Job).get, settings.max_pending),
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
         jobs = self.plane.cache(Job)

@@ -191,6 +191,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     webhook_listen: str | None = None
     most_tasks: int = DEFAULT_MOST_TASKS
     sweeping: Sweeping = Sweeping()
+    #: How many Jobs for one target may be unfinished.
+    max_pending: int = DEFAULT_MAX_PENDING
 
 
 def read_controller_settings(
@@ -228,6 +230,7 @@ def read_controller_settings(
         webhook_listen=given.webhook_listen,
         most_tasks=given.most_tasks or DEFAULT_MOST_TASKS,
         sweeping=_sweeping(given),
+        max_pending=getattr(given, "max_pending", None) or DEFAULT_MAX_PENDING,
     )
     _check_controller(settings)
     return settings

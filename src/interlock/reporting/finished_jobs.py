@@ -69,8 +69,8 @@ class FinishedJobs:
         meta, created = resource.metadata, entry_of(resource).created_at
         return Archived(
             id=meta.uid,
-            created=_number_of(created),
-            ended=_number_of(ended_at(resource) or created),
+            created=number_of(created),
+            ended=number_of(ended_at(resource) or created),
             name=f"{meta.namespace}/{meta.name}",
             parent=facets.parent,
             creator=creator_of(resource),
@@ -115,7 +115,7 @@ class FinishedJobs:
         while True:
             at = after
             rows = await self._archive.ask(
-                lambda reading, at=at: reading.ended_before(_number_of(before), at, _PRUNED)  # type: ignore[misc]
+                lambda reading, at=at: reading.ended_before(number_of(before), at, _PRUNED)  # type: ignore[misc]
             )
             if not rows:
                 return gone
@@ -170,7 +170,7 @@ def _may_be_over(choice: Sequence[Facet]) -> bool:
 
 def _walk(reading: Reading, listing: Listing) -> Iterator[Head]:
     after = listing.after
-    place = None if after is None else Place(_number_of(after.created_at), after.uid)
+    place = None if after is None else Place(number_of(after.created_at), after.uid)
     if listing.ids is not None:
         heads = sorted(reading.heads(listing.ids), reverse=listing.newest)
         if place is None:
@@ -234,9 +234,9 @@ def _matches(reading: Reading, head: Head, listing: Listing) -> bool:
 def _related(reading: Reading, view: JobView) -> JobView:
     if view.completion_state is None or view.created_at is None:
         return view
-    created = _number_of(view.created_at)
+    created = number_of(view.created_at)
     ended = view.ended if isinstance(view.ended, datetime) else view.created_at
-    kept = reading.children(f"{view.namespace}/{view.name}", created, _number_of(ended))
+    kept = reading.children(f"{view.namespace}/{view.name}", created, number_of(ended))
     children = tuple(dict.fromkeys((*kept, *view.child_jobs)))
     parent = view.parent_job
     if parent is None and isinstance(view.parent, str):
@@ -251,5 +251,6 @@ def _entry_of(head: Head) -> Entry:
     return Entry(_EPOCH + head.created * _MICROSECOND, head.id)
 
 
-def _number_of(moment: datetime) -> int:
+def number_of(moment: datetime) -> int:
+    """Microseconds since 1970."""
     return (moment - _EPOCH) // _MICROSECOND

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
+from interlock.admission.pending_limit import open_target
 from interlock.control.reconciler import Change
 from interlock.reporting.job_record import facets_of
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobSpec
 from interlock.resources.metadata import Key
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -24,6 +25,8 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 Facet = tuple[str, str]
 PHASE, STATE, COMPLETION = "phase", "state", "completion_state"
 CREATOR, OWNER, PATH, PARENT = "creator", "owner", "path", "parent"
+#: Of what is not over: the very path of its target.
+OPEN = "open"
 
 
 class Entry(NamedTuple):
@@ -33,15 +36,42 @@ class Entry(NamedTuple):
     uid: str
 
 
+class _Known(NamedTuple):
+    """Where a Job was put, and what of it that was worked out from."""
+
+    entry: Entry
+    facets: tuple[Facet, ...]
+    spec: JobSpec
+    annotations: dict[str, str]
+    turns: tuple[object, ...]
+
+    def is_of(self, job: Job) -> bool:
+        """Whether a Job is found by the same still: most changes of a Job are of other things."""
+        is_same = job.spec is self.spec and job.metadata.annotations is self.annotations
+        return is_same and _turns(job) == self.turns
+
+
+def _turns(job: Job) -> tuple[object, ...]:
+    """What changes as a Job goes on, and lists are by."""
+    status = job.status
+    operation = status.execution.operation
+    return status.phase, None if operation is None else (
+        operation.state,
+        operation.completion_state,
+    )
+
+
 class JobIndex:
     """The order of creation, of all Jobs and of the Jobs with each value of each facet."""
 
     def __init__(self) -> None:
         self._all: list[Entry] = []
         self._by_facet: dict[Facet, list[Entry]] = {}
+        #: Every facet once, however many Jobs have it: they are most of what the index holds.
+        self._same: dict[Facet, Facet] = {}
         self._keys: dict[str, Key] = {}
         #: Where each Job was put, so that it is found again after it changed.
-        self._known: dict[str, tuple[Entry, frozenset[Facet]]] = {}
+        self._known: dict[str, _Known] = {}
 
     def observe(self, change: Change) -> None:
         """Take in a change of any resource; one that is told twice changes nothing."""
@@ -59,16 +89,16 @@ class JobIndex:
     def entry(self, uid: str) -> Entry | None:
         """Where the Job with this uid stands, when there is one."""
         known = self._known.get(uid)
-        return None if known is None else known[0]
+        return None if known is None else known.entry
 
     def under(self, facet: str, value: str) -> Sequence[Entry]:
         """The Jobs with a value of a facet, oldest first."""
         return self._by_facet.get((facet, value), ())
 
-    def facets(self, uid: str) -> frozenset[Facet]:
+    def facets(self, uid: str) -> tuple[Facet, ...]:
         """What the Job with this uid is found by; nothing when there is none."""
         known = self._known.get(uid)
-        return frozenset() if known is None else known[1]
+        return () if known is None else known.facets
 
     def walk(
         self,
@@ -96,26 +126,30 @@ class JobIndex:
         return len(self._all)
 
     def _put(self, job: Job) -> None:
-        entry, facets = entry_of(job), _facets(job)
-        known = self._known.get(entry.uid)
-        if known == (entry, facets):
+        known = self._known.get(job.metadata.uid)
+        if known is not None and known.is_of(job):
             return
-        before: frozenset[Facet] = frozenset()
+        entry, facets = entry_of(job), _facets(job)
+        before: tuple[Facet, ...] = ()
         if known is None:
             insort(self._all, entry)
             self._keys[entry.uid] = job.key
         else:
-            before = known[1]
-        for facet in before - facets:
+            entry, before = known.entry, known.facets
+        for facet in set(before).difference(facets):
             self._take_out(facet, entry)
-        for facet in facets - before:
-            insort(self._by_facet.setdefault(facet, []), entry)
-        self._known[entry.uid] = (entry, facets)
+        for facet in facets:
+            if facet not in before:
+                insort(self._by_facet.setdefault(facet, []), entry)
+        facets = tuple(self._same.setdefault(facet, facet) for facet in facets)
+        known = _Known(entry, facets, job.spec, job.metadata.annotations, _turns(job))
+        self._known[entry.uid] = known
 
     def _remove(self, uid: str) -> None:
         if uid not in self._known:
             return
-        entry, facets = self._known.pop(uid)
+        known = self._known.pop(uid)
+        entry, facets = known.entry, known.facets
         _take_out(self._all, entry)
         for facet in facets:
             self._take_out(facet, entry)
@@ -126,6 +160,7 @@ class JobIndex:
         _take_out(entries, entry)
         if not entries:
             del self._by_facet[facet]
+            self._same.pop(facet, None)
 
 
 def entry_of(job: Job) -> Entry:
@@ -133,7 +168,7 @@ def entry_of(job: Job) -> Entry:
     return Entry(job.metadata.creation_timestamp or _NEVER, job.metadata.uid)
 
 
-def _facets(job: Job) -> frozenset[Facet]:
+def _facets(job: Job) -> tuple[Facet, ...]:
     found = facets_of(job)
     facets = [
         (PHASE, job.status.phase.value),
@@ -142,9 +177,10 @@ def _facets(job: Job) -> frozenset[Facet]:
         (CREATOR, found.creator),
         (OWNER, found.owner),
         (PARENT, found.parent),
+        (OPEN, open_target(job)),
         *((PATH, path) for path in found.paths),
     ]
-    return frozenset(facet for facet in facets if facet[1])
+    return tuple(facet for facet in facets if facet[1])
 
 
 def _take_out(entries: list[Entry], entry: Entry) -> None:

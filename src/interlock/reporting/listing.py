@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
@@ -54,9 +54,9 @@ class Listing(Struct, frozen=True, kw_only=True):
     limit: int = PAGE
     after: Entry | None = None
 
-    def chooses(self, facets: frozenset[Facet]) -> bool:
+    def chooses(self, facets: Collection[Facet]) -> bool:
         """Whether a Job with these facets is listed."""
-        return all(not facets.isdisjoint(choice) for choice in self.choices)
+        return all(any(facet in facets for facet in choice) for choice in self.choices)
 
     def matches_job(self, job: Job) -> bool:
         """Whether a Job with facets that fit is listed."""

@@ -42,6 +42,7 @@ from interlock.reporting.parameters import (
     check_known,
     number_in,
 )
+from interlock.reporting.pending_places import PendingPlaces
 from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.reporting.statuses import Archive, Statuses, Waiters
@@ -97,6 +98,7 @@ class Reporting:
         stalled: Callable[[], str] = str,
         waiters: Waiters | None = None,
         archive: Archive | None = None,
+        places: PendingPlaces | None = None,
     ) -> None:
         self._stalled = stalled
         self._jobs = caches.of(Job)
@@ -111,7 +113,7 @@ class Reporting:
         self._live = LiveJobs(roster, self._jobs)
         self._archive = archive
         #: The statuses of Jobs one by one.
-        self.statuses = Statuses(self._live, waiters or Waiters(), archive)
+        self.statuses = Statuses(self._live, waiters or Waiters(), archive, places)
 
     def routes(self) -> tuple[Route, ...]:
         """What is served, and who may ask for it."""

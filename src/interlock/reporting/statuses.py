@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Protocol
 
@@ -12,6 +13,7 @@ from interlock.control.reconciler import Change
 from interlock.reporting.job_record import JobView, is_stuck, state_of
 from interlock.reporting.listing import Listing, Part
 from interlock.reporting.live_jobs import LiveJobs
+from interlock.reporting.pending_places import PendingPlaces
 from interlock.reporting.visibility import Sees, everything, sees_job
 from interlock.resources.job import Job
 from interlock.resources.transitions import has_ended
@@ -92,10 +94,17 @@ class Waiters:
 class Statuses:
     """What the status API knows of single Jobs: those that are stored, and those that were."""
 
-    def __init__(self, live: LiveJobs, waiters: Waiters, archive: Archive | None = None) -> None:
+    def __init__(
+        self,
+        live: LiveJobs,
+        waiters: Waiters,
+        archive: Archive | None = None,
+        places: PendingPlaces | None = None,
+    ) -> None:
         self._live = live
         self._waiters = waiters
         self._archive = archive
+        self._places = places
 
     def stop(self) -> None:
         """Answer all who wait with what is known."""
@@ -120,6 +129,10 @@ class Statuses:
     def state_of(self, job: Job) -> str:
         """In which of four states a Job is."""
         return state_of(job).value
+
+    def place_for(self, job: Job) -> AbstractContextManager[None]:
+        """Hold a place in the line of a Job's target, where the store itself does not count."""
+        return nullcontext() if self._places is None else self._places.held(job)
 
     async def kept(self, namespace: str, name: str) -> Asked | None:
         """The newest Job of a name that was removed and whose status is kept."""

@@ -41,6 +41,7 @@ from interlock.resources.job import (
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS, Moves
 from interlock.resources.metadata import GROUP, Resource
+from interlock.resources.redaction import redacted
 from interlock.resources.schedule import (
     ACCOUNTED_TO_ANNOTATION,
     CONFIG_LABEL,
@@ -377,6 +378,8 @@ def completed(old: Resource | None, new: R, person: str) -> R:
     """
     if not isinstance(new, Job | JobConfig | ControlledJob):
         return new
+    # What somebody names as secret goes no further than the door.
+    new = redacted(new)
     notes = dict(new.metadata.annotations)
     if old is None:
         _sign_creation(new, notes, person)

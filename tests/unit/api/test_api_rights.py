@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from interlock.api.answers import Answer, RefusedError
+from interlock.api.authorization import check_submission
 from interlock.api.callers import NOBODY, Access, Caller, trusted
 from interlock.api.requests import SOCKET, Request, Send
 from interlock.api.routing import ForAll, ForKnown, Route
 from interlock.api.security import Security, Token
-from interlock.resources.job import CREATOR_ANNOTATION, Job
-from interlock.resources.steps import Target
+from interlock.resources.job import CREATOR_ANNOTATION, Job, JobSpec
+from interlock.resources.metadata import Metadata
+from interlock.resources.process import ProcessSpec
+from interlock.resources.steps import PythonSpec, Target
 from interlock.runtimes.workers.protocol import PATH as WORKERS
 from interlock.testing.asking import JOBS, Asker, Reply, a_store, asking, in_time, scope_of
 from interlock.testing.builders import a_job
@@ -91,7 +94,8 @@ DOCUMENTS = {
 }  # fmt: skip
 #: What leaves out the Jobs that somebody does not see.
 OWN_JOBS = {
-    "/jobs", "/jobs/{uid}", "/jobs/{namespace}/{name}", "/jobs/{namespace}/{name}/log",
+    "/jobs", "/user/jobs", "/{path...}/jobs", "/jobs/{uid}", "/jobs/{namespace}/{name}",
+    "/jobs/{namespace}/{name}/log",
 }  # fmt: skip
 ORDERS = {
     "stop", "kill", "requeue", "release", "retry", "go-forward", "roll-back", "resolve", "let-go",
@@ -115,6 +119,8 @@ def expected(route: Route) -> set[str]:
         return readers
     if method in ("GET", SOCKET) or last == "plan":
         return of_all
+    if path == "/operations":
+        return operators
     if method == "POST" and path in {f"/jobs/{{namespace}}/{{name}}/{one}" for one in ORDERS}:
         return operators
     is_order = last in ORDERS | OTHER_ORDERS and not path.startswith("/apis/")
@@ -329,3 +335,58 @@ def test_who_was_let_in_stays_only_with_all_that_let_them_in(now: Token, stays: 
     in_time(security.admit(request))
     security.tokens = (now,)
     assert security.knows(request) is stays
+
+
+class TestSubmitting:
+    """Whose rights do not hold for everything may ask for what workers know, on what is theirs."""
+
+    FUNCTION = PythonSpec(function="create")
+
+    def refused(self, spec: JobSpec, *paths: str, right: Access = Access.OPERATE) -> str:
+        caller = Caller(name="ana", rights=frozenset({right}), paths=frozenset(paths))
+        try:
+            check_submission(caller, Job(metadata=Metadata(name="a"), spec=spec))
+        except RefusedError as error:
+            return f"{error.status.code} {error.status.message}"
+        return ""
+
+    @pytest.mark.parametrize(
+        ("spec", "paths", "refusal"),
+        [
+            pytest.param(JobSpec(python=FUNCTION), (), "", id="of no target"),
+            pytest.param(
+                JobSpec(python=FUNCTION, target=Target(path="a/b")), ("a",), "", id="below a path"
+            ),
+            pytest.param(
+                JobSpec(python=FUNCTION, target=Target(path="ab")),
+                ("a",),
+                "403 ana may submit spec.target.path below a path of theirs",
+                id="beside it",
+            ),
+            pytest.param(
+                JobSpec(python=FUNCTION, target=Target(path="a")),
+                (),
+                "403 ana may submit spec.target.path below a path of theirs",
+                id="of a target, and no path",
+            ),
+            pytest.param(
+                JobSpec(process=ProcessSpec(command=("id",))),
+                ("a",),
+                "403 ana may submit spec.python alone: a function that workers have loaded",
+                id="a program",
+            ),
+            pytest.param(
+                JobSpec(python=FUNCTION, parent="other"),
+                ("a",),
+                "403 ana may submit neither spec.locks nor spec.parent",
+                id="a part of something",
+            ),
+            pytest.param(JobSpec(process=ProcessSpec(command=("id",))), ("/",), "", id="all"),
+        ],
+    )
+    def test_what_is_taken(self, spec: JobSpec, paths: tuple[str, ...], refusal: str) -> None:
+        assert self.refused(spec, *paths) == refusal
+
+    def test_an_admin_submits_anything(self) -> None:
+        program = JobSpec(process=ProcessSpec(command=("id",)))
+        assert self.refused(program, right=Access.ADMIN) == ""

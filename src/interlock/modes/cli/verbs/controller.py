@@ -38,6 +38,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="how soon a leader that is gone is followed (3)",
     )  # fmt: skip
     add(
+        "--max-pending", metavar="N", type=number_from(1), default=None,
+        help="at most so many unfinished Jobs for one target; one more is refused (100)",
+    )  # fmt: skip
+    add(
         "--most-tasks", metavar="N", type=number_from(1),
         help="how many tasks are under way at a time (100000)",
     )  # fmt: skip
