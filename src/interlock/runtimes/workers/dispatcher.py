@@ -57,7 +57,7 @@ from interlock.runtimes.workers.attempts import (
     WorkerInfo,
     task_of,
 )
-from interlock.runtimes.workers.crews import Crews, Line
+from interlock.runtimes.workers.crews import Crews, Line, Need
 from interlock.runtimes.workers.protocol import (
     MAX_FRAME,
     PROTOCOL,
@@ -253,7 +253,8 @@ class Dispatcher:
             case Touch(items=items):
                 for touched in items:
                     self._touched(worker, touched, at)
-                self._still_lost(worker, items)
+                if not message.partial:
+                    self._still_lost(worker, items)
                 self._hand_out(worker, at)
             case Drain():
                 worker.is_draining = True
@@ -276,6 +277,10 @@ class Dispatcher:
         """Whether a worker has an attempt, and what it says of it counts."""
         attempt = self._attempts.get(task)
         return attempt is not None and attempt.worker is worker
+
+    def need_of(self, task: TaskId) -> Need:
+        """The function and the queue that a known attempt is of."""
+        return self._attempts[task].need
 
     # Time
 

@@ -85,9 +85,15 @@ class Touched(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
 
 class Touch(_Said, frozen=True, kw_only=True, tag="touch"):
-    """Attempts that go on: their leases begin anew."""
+    """Attempts that go on: their leases begin anew.
+
+    What was refused while it was at work takes up room until a touch leaves it out: so all that is
+    still being done is named, and a worker that does nothing touches too.
+    """
 
     items: tuple[Touched, ...] = ()
+    #: Whether there is more at work than is named: how far something is, told between two touches.
+    partial: bool = False
 
 
 class Wrote(_Said, frozen=True, kw_only=True, tag="wrote"):
