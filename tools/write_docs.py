@@ -180,7 +180,9 @@ def _routes() -> Iterator[str]:
         ' must be one over everything (`paths: ["/"]`). See'
         " [Secure the server](../how-to/secure-the-server.md)."
     )
-    routes = Asker(routes=Reports(a_store()).routes()).app.router.routes
+    reports = Reports(a_store())
+    app = Asker(routes=reports.routes(), desk=reports.reporting.statuses).app
+    routes = app.router.routes
     others = [route for route in routes if route.kind is None]
     yield from ("", "## Reports, health and discovery", "")
     yield from ("| path | method | gives | token | needs |", "|---|---|---|---|---|")

@@ -57,7 +57,10 @@ async def _serve(request: Request, send: Send) -> Answer:
 #: What somebody forgot to think about.
 OTHERS = (Route(method="POST", path="/forgotten", right=ForKnown(), serve=_serve),)
 STORE = a_store()
-ROUTER = Asker(store=STORE, routes=(*Reports(STORE).routes(), *OTHERS)).app.router
+REPORTS = Reports(STORE)
+ROUTER = Asker(
+    store=STORE, routes=(*REPORTS.routes(), *OTHERS), desk=REPORTS.reporting.statuses
+).app.router
 
 
 def lets_in(route: Route, token: Token) -> bool:
