@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
+from interlock.resources.tasks import TaskStatus
+from interlock.resources.work_types import WORKERS
 
 
 class Rank(NamedTuple):
@@ -22,6 +24,13 @@ class Rank(NamedTuple):
 def rank_of(job: Job) -> Rank:
     """Priority first, then the order of creation."""
     return Rank(-job.spec.priority, job.status.admission.sequence, job.key)
+
+
+def taken(tasks: Iterable[TaskStatus]) -> int:
+    """How many of these attempts take room here: what workers do takes none, also while it waits
+    for one of them.
+    """
+    return sum(task.runtime != WORKERS for task in tasks)
 
 
 class Capacity:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from interlock.execution.capacity import taken
 from interlock.execution.composing import compose, earliest, next_look
 from interlock.execution.folding import Folded, fold, with_ends, written_off
 from interlock.execution.launching import choose, with_attempts
@@ -67,6 +68,8 @@ class Plan(NamedTuple):
     decision: Decision
     #: How many attempts the Job has under way once the decision is carried out.
     active: int = 0
+    #: How many of them take room on this machine.
+    taken: int = 0
     #: Whether more would start if there were room on the machine.
     starved: bool = False
     #: Whether it records the end of the Job.
@@ -179,7 +182,7 @@ def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
     if goes_on and not job.spec.suspend and view.may_launch:
         return _held(job, _launch(view, job, folded, execution, halted, now))
     decision = compose(view, job, folded, execution, halted, (), now)
-    return _held(job, Plan(_troubled(view, decision, now), len(execution.active)))
+    return _held(job, _going_on(_troubled(view, decision, now), execution))
 
 
 def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Plan:
@@ -190,7 +193,7 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
         execution = replace(recorded, active=folded.active, ended=ends[-KEPT_ENDED:])
     may_start = not job.spec.suspend and view.may_launch
     # What ended since the last write has made room.
-    room = view.capacity + len(recorded.active) - len(folded.active) if may_start else 0
+    room = view.capacity + taken(recorded.active) - taken(folded.active) if may_start else 0
     steered = steer(view, job, execution, folded.over, max(0, room), now)
     execution, found = steered.execution, steered.next
     if execution.result is not None:
@@ -222,7 +225,7 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
     if reasons:
         decision = replace(decision, reason="; ".join(reasons))
     starved = found.starved and may_start
-    return Plan(_troubled(view, decision, now), len(execution.active), starved)
+    return _going_on(_troubled(view, decision, now), execution, starved=starved)
 
 
 def _steps_ended(job: Job, over: tuple[EndedTask, ...]) -> list[str]:
@@ -313,13 +316,14 @@ def _launch(
             return _end(view, job, _without_process(execution, total, now), ())
         execution = replace(execution, total=total)
     # What ended since the last write has made room.
-    capacity = view.capacity + len(job.status.execution.active) - len(execution.active)
+    capacity = view.capacity + taken(job.status.execution.active) - taken(execution.active)
     chosen = choose(job, execution, capacity, now)
     if not chosen.attempts:
         if execution.started_at is None:
-            return Plan(Decision(wake_at=next_look(view, job, execution, now)), 0, chosen.starved)
+            look_at = next_look(view, job, execution, now)
+            return Plan(Decision(wake_at=look_at), starved=chosen.starved)
         decision = compose(view, job, folded, execution, halted, (), now)
-        return Plan(decision, len(execution.active), chosen.starved)
+        return _going_on(decision, execution, starved=chosen.starved)
     try:
         now_first = chosen.attempts[: view.launches_at_once]
         launches = tuple(LaunchTask(job, order_of(job, *attempt)) for attempt in now_first)
@@ -327,7 +331,12 @@ def _launch(
         return _give_up(view, job, folded, execution, halted, str(error), now)
     execution = with_attempts(job, execution, chosen.attempts, now)
     decision = compose(view, job, folded, execution, halted, launches, now)
-    return Plan(decision, len(execution.active), chosen.starved)
+    return _going_on(decision, execution, starved=chosen.starved)
+
+
+def _going_on(decision: Decision, execution: ExecutionStatus, *, starved: bool = False) -> Plan:
+    """The plan of a Job that has these attempts under way once the decision is carried out."""
+    return Plan(decision, len(execution.active), taken(execution.active), starved)
 
 
 def _held(job: Job, found: Plan) -> Plan:
@@ -369,4 +378,4 @@ def _give_up(
     rest = halt(job, execution, now)
     halted = Stops(rest.active, halted.new + rest.new, halted.shorter + rest.shorter)
     execution = replace(execution, active=rest.active)
-    return Plan(compose(view, job, folded, execution, halted, (), now), len(execution.active))
+    return _going_on(compose(view, job, folded, execution, halted, (), now), execution)

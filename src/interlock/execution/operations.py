@@ -323,10 +323,10 @@ def move(
     if operation.stuck_at is not None:
         return Next(operation)
     specs = specs_of(job, operation)
-    under_way = sum(step.state in _UNDER_WAY for step in operation.steps)
+    is_active = under_way(operation) > 0
     if not operation.reverting:
         if operation.reverting_for or _is_exhausted(operation):
-            if under_way:
+            if is_active:
                 return Next(operation)
             operation = roll_back(operation, specs, now)
             if operation.stuck_at is not None or is_over(operation):
@@ -366,14 +366,21 @@ class _Starts:
     """Collects what is started, as far as there is room for it."""
 
     def __init__(
-        self, job: Job, operation: OperationStatus, under_way: int, room: int, now: datetime
+        self,
+        job: Job,
+        operation: OperationStatus,
+        specs: tuple[Step, ...],
+        room: int,
+        now: datetime,
     ) -> None:
         self._job = job
+        self._specs = specs
         self._now = now
         self.operation = operation
         self.attempts: list[tuple[int, int]] = []
         self.starved = False
-        self._free = job.spec.steps_at_once - under_way
+        self._free = job.spec.steps_at_once - under_way(operation)
+        #: How many further attempts the machine has room for.
         self._room = room
 
     @property
@@ -383,7 +390,7 @@ class _Starts:
 
     def run(self, at: int) -> None:
         """Start to run a step."""
-        if not self.has_room():
+        if not self.take_room(at):
             return
         step = self.operation.steps[at]
         task = _task_of(self._job, self.operation, at)
@@ -395,7 +402,7 @@ class _Starts:
 
     def undo(self, at: int) -> None:
         """Start to undo a step."""
-        if not self.has_room():
+        if not self.take_room(at):
             return
         step = self.operation.steps[at]
         self.attempts.append((undo_task(at), step.undos))
@@ -408,12 +415,29 @@ class _Starts:
         """Take in what became of a step."""
         self.operation = _with(self.operation, at, step)
 
-    def has_room(self) -> bool:
-        """Whether there is room on the machine; if not, that is noted."""
-        if len(self.attempts) < self._room:
+    def has_room(self, at: int) -> bool:
+        """Whether there is room on the machine for a step; if not, that is noted."""
+        if self._room > 0 or not _takes_room(self._specs[at]):
             return True
         self.starved = True
         return False
+
+    def take_room(self, at: int) -> bool:
+        """Take room for an attempt of a step, if there is any."""
+        if not self.has_room(at):
+            return False
+        self._room -= _takes_room(self._specs[at])
+        return True
+
+
+def _takes_room(spec: Step) -> bool:
+    """Whether something of a step runs on this machine, and not on that of a worker."""
+    return spec.run.python is None or (spec.undo is not None and spec.undo.python is None)
+
+
+def under_way(operation: OperationStatus) -> int:
+    """How many steps are run or undone."""
+    return sum(step.state in _UNDER_WAY for step in operation.steps)
 
 
 def _go_forward(
@@ -424,13 +448,12 @@ def _go_forward(
     room: int,
     now: datetime,
 ) -> Next:
-    under_way = sum(step.state in _UNDER_WAY for step in operation.steps)
-    starts = _Starts(job, operation, under_way, room, now)
-    due, is_due = _due(operation, fresh, under_way, now)
+    starts = _Starts(job, operation, specs, room, now)
+    due, is_due = _due(operation, fresh, under_way(operation), now)
     for at in due:
         # One that is undone for another's retry does not begin its own.
         waits = starts.operation.steps[at].not_before is not None
-        if waits and starts.may and starts.has_room():
+        if waits and starts.may and starts.has_room(at):
             _begin_retry(starts, specs, at)
     for at, step in enumerate(starts.operation.steps):
         if not starts.may:
@@ -666,17 +689,16 @@ def _go_back(
     room: int,
     now: datetime,
 ) -> Next:
-    under_way = sum(step.state in _UNDER_WAY for step in operation.steps)
     lost = next((s for s in operation.steps if _is_lost(s)), None)
     if lost is not None:
-        if under_way:
+        if under_way(operation):
             return Next(operation)
         told = f"undo of {lost.name} is out of retries: {lost.message}"
         return Next(replace(operation, stuck_at=now, stuck_message=told))
-    starts = _Starts(job, operation, under_way, room, now)
-    due, is_due = _due(operation, fresh, under_way, now)
+    starts = _Starts(job, operation, specs, room, now)
+    due, is_due = _due(operation, fresh, under_way(operation), now)
     for at in due:
-        if not starts.may or not starts.has_room():
+        if not starts.may or not starts.has_room(at):
             break
         step = starts.operation.steps[at]
         retries = step.undo_retries if step.interrupted else step.undo_retries + 1

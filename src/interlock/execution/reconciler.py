@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
-from interlock.execution.capacity import Capacity, rank_of
+from interlock.execution.capacity import Capacity, rank_of, taken
 from interlock.execution.children import BY_PARENT, Children, counted, parent_key, under
 from interlock.execution.decide import Plan, plan
 from interlock.execution.launching import MOST_AT_ONCE, runtimes_of
@@ -282,7 +282,7 @@ class ExecutionReconciler:
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
         """Remember what was promised; the next look corrects what came to nothing."""
-        self._capacity.hold(key, found.active)
+        self._capacity.hold(key, found.taken)
         if job is not None and found.starved:
             self._capacity.wait(rank_of(job))
         actions = found.decision.actions
@@ -347,7 +347,7 @@ def _waits(job: Job) -> bool:
 
 
 def _active(job: Job | None) -> int:
-    return len(job.status.execution.active) if job is not None else 0
+    return taken(job.status.execution.active) if job is not None else 0
 
 
 def _concerns(

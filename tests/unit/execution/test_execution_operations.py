@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.execution.children import Children
-from interlock.execution.operations import begun, take_in
+from interlock.execution.operations import begun, move, take_in
 from interlock.resources.job import JobPhase, JobSpec
 from interlock.resources.operation import (
     CompletionState,
@@ -23,6 +23,7 @@ from interlock.resources.steps import (
     PythonSpec,
     Step,
     StepRetries,
+    StepWork,
     Target,
     UndoRetries,
 )
@@ -44,6 +45,7 @@ def fails(times: int) -> tuple[str, ...]:
     return ("fail",) * times
 
 
+FUNCTION = StepWork(python=PythonSpec(function="f"))
 #: Four retries that fail are more than any limit below.
 EVER = fails(9)
 ONE = an_operation(a_step("a", retries=retries(3, 10), undo_retries=undo_retries(3)))
@@ -414,6 +416,22 @@ class TestChildren:
     ) -> None:
         play = Play(self.SPEC, {}, children).run()
         assert play.operation.completion_state is completion
+
+
+@pytest.mark.parametrize(
+    ("step", "starts"),
+    [
+        pytest.param(a_step("a"), False, id="a process"),
+        pytest.param(a_step("a", run=FUNCTION, undo=FUNCTION), True, id="functions"),
+        pytest.param(a_step("a", run=FUNCTION), False, id="a function undone by a process"),
+    ],
+)
+def test_what_workers_do_takes_no_room_on_this_machine(step: Step, starts: bool) -> None:
+    job = Play(an_operation(step), {}).job
+    found = move(job, begun(job), frozenset(), 0, T0)
+
+    assert bool(found.attempts) is starts
+    assert found.starved is not starts
 
 
 class TestPartsOfARequest:
