@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from interlock.resources.cluster import Lease
 from interlock.resources.job import Job, lock_requests
-from interlock.resources.operation import OperationStatus
 from interlock.resources.lock import Lock
+from interlock.resources.operation import OperationStatus
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from support.simulation.history import History

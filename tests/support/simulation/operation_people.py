@@ -18,7 +18,7 @@ from interlock.resources.job import Job, JobPhase, OperateVerb, interventions
 from interlock.resources.metadata import Metadata
 from support.simulation.operation_script import bad_operation
 from support.simulation.people import NAMESPACE, People
-from support.simulation.script import Act, OperateJob, Poke
+from support.simulation.script import Act, OperateJob
 
 _WHY = Operating(reason="looked at it")
 _ORDERS: dict[OperateVerb, Callable[[Job, By], Change]] = {

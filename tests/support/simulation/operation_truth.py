@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from interlock.resources.job import Job, OperateVerb
+from interlock.resources.job import Job
 from interlock.resources.operation import OperationStatus, StepStatus, is_undo, step_of
 from interlock.resources.steps import BeforeRetry, Step, needs_of
 from interlock.resources.tasks import EndedTask, TaskResult

@@ -129,17 +129,8 @@ def test_what_could_not_be_undone_for_a_retry_is_not_taken_as_done_by_going_forw
 
 def test_two_steps_that_take_each_other_back_come_to_an_end() -> None:
     """Each runs the other anew, and that must not give the other its retries back."""
-    steps = [a_step("s")]
-    for name in "ab":
-        steps.append(
-            a_step(
-                name,
-                needs=("s",),
-                before_retry=BeforeRetry.ROLL_BACK,
-                roll_back=("s",),
-                retries=retries(3, 10),
-            )
-        )
+    how = {"before_retry": BeforeRetry.ROLL_BACK, "roll_back": ("s",), "retries": retries(3, 10)}
+    steps = [a_step("s"), *(a_step(name, needs=("s",), **how) for name in "ab")]
     play = Play(an_operation(*steps), {"a": FAILS * 9, "b": FAILS * 9}).run()
 
     assert has_ended(play.job)
