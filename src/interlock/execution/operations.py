@@ -195,7 +195,7 @@ def _undo_ended(
             step,
             state=state,
             undo_retries=0,
-            not_before=None,
+            # Another undo for the same retry may have failed just now: then it waits.
             undo_for="",
             message="",
             result="",
