@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from interlock.execution.children import Children
 from interlock.execution.decide import decide
 from interlock.execution.view import ExecutionView
-from interlock.resources.actions import LaunchTask, RecordExecution, StopTask
+from interlock.resources.actions import ForgetTask, LaunchTask, RecordExecution, StopTask
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import (
     OPERATE_ANNOTATION,
@@ -80,6 +80,9 @@ class Play:
         self._news = False
         self._reports: dict[tuple[int, int], TaskReport] = {}
         self._ends: dict[tuple[int, int], tuple[datetime, Outcome]] = {}
+        self._gone: set[tuple[int, int]] = set()
+        #: Tasks and attempts that the runtime was told to forget, in order.
+        self.forgotten: list[tuple[int, int]] = []
         #: Called after every write with the operation as it was and as it is.
         self.checks: list[Callable[[OperationStatus | None, OperationStatus], None]] = []
 
@@ -146,6 +149,8 @@ class Play:
                 self._launch(action.task.index, action.task.attempt)
             elif isinstance(action, StopTask):
                 self._stop(action.task)
+            elif isinstance(action, ForgetTask):
+                self._forget(action.task)
         return decision.wake_at
 
     def _note(self) -> None:
@@ -159,6 +164,7 @@ class Play:
         return ("-" if is_undo(task) else "") + steps[step_of(task)].name
 
     def _launch(self, task: int, attempt: int) -> None:
+        assert (task, attempt) not in self._gone, f"{(task, attempt)} was done before"
         if (task, attempt) in self._reports:
             return
         what = self._name(task)
@@ -180,6 +186,14 @@ class Play:
             self._news = True
             report = self._report(*key, ReportState.ENDED)
             self._reports[key] = replace(report, signal=15, stopped=True, ended_at=self.now)
+
+    def _forget(self, task: TaskId) -> None:
+        key = (task.task, task.attempt)
+        active = {(one.index, one.attempt) for one in self.job.status.execution.active}
+        assert key not in active, f"{key} is forgotten, and not recorded as over"
+        del self._reports[key]
+        self._gone.add(key)
+        self.forgotten.append(key)
 
     def _end_due(self) -> None:
         for key, (moment, outcome) in tuple(self._ends.items()):

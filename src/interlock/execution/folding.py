@@ -199,7 +199,7 @@ def result_of(task: TaskStatus, report: TaskReport) -> TaskResult:
     Whether a stop reached it is the runtime's word: one that ended by itself before that keeps
     its own result. Exit code 0 after a stop counts only where nobody minds that it was stopped.
     """
-    if report.interrupted:
+    if report.interrupted and not report.stopped:
         return TaskResult.INTERRUPTED
     if report.state is ReportState.NOT_STARTED:
         return TaskResult.NOT_STARTED if task.stop_cause is None else TaskResult.KILLED

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import ForgetTask, StopTask
 from interlock.resources.job import Job
-from interlock.resources.operation import attempts_made
+from interlock.resources.operation import ELABORATION, OperationStatus, is_undo, step_of
 from interlock.resources.tasks import (
     ExecutionStatus,
     ReportState,
@@ -47,9 +47,9 @@ def past_reports(
     others = [report for key, report in view.reports.items() if key not in active]
     if is_over or not others or execution.stopping_for is not None:
         return others
-    if execution.operation is not None:
-        made = attempts_made(execution.operation)
-        return [report for report in others if report.attempt < made.get(report.index, 0)]
+    operation = execution.operation
+    if operation is not None:
+        return [report for report in others if _is_past_step(report, operation)]
     reached = {task.index: task.attempt for task in execution.active}
     reached.update((wait.index, wait.attempt) for wait in execution.retrying)
     return [report for report in others if _is_past(report, execution, reached)]
@@ -62,6 +62,18 @@ def _is_past(report: TaskReport, execution: ExecutionStatus, reached: dict[int, 
     if index in reached:
         return report.attempt < reached[index]
     return index in execution.succeeded or index in execution.failed
+
+
+def _is_past_step(report: TaskReport, operation: OperationStatus) -> bool:
+    """Whether an attempt that is not active was one of those that its step has had."""
+    if report.index == ELABORATION and operation.elaborated is not None:
+        return True
+    # What is turned into steps has one for that alone until it is.
+    at = 0 if report.index == ELABORATION else step_of(report.index)
+    if at >= len(operation.steps):
+        return False
+    step = operation.steps[at]
+    return report.attempt < (step.undos if is_undo(report.index) else step.runs)
 
 
 def clear_away(

@@ -53,7 +53,12 @@ from interlock.resources.steps import (
     StepWork,
     needs_of,
 )
-from interlock.resources.tasks import EndedTask, ExecutionReason, TaskResult
+from interlock.resources.tasks import (
+    MAX_RETURNED_BYTES,
+    EndedTask,
+    ExecutionReason,
+    TaskResult,
+)
 from interlock.resources.values.durations import Duration
 
 #: So many failures of attempts are kept in the status.
@@ -144,6 +149,7 @@ def _run_ended(
     job: Job, operation: OperationStatus, at: int, end: EndedTask, now: datetime
 ) -> OperationStatus:
     step, spec = operation.steps[at], specs_of(job, operation)[at]
+    end = _with_result(end, step.name)
     if end.result is TaskResult.SUCCEEDED:
         done = replace(
             step,
@@ -160,12 +166,23 @@ def _run_ended(
     operation = _told(replace(operation, error=f"{step.name}: {told}"), step.name, told)
     failed = replace(step, state=StepState.FAILED, message=told)
     if is_interrupted(end):
-        again = _cut_off(failed, job.spec.max_interruptions, now)
+        again = _cut_off(failed, end, job.spec.max_interruptions, now)
     elif step.retries < spec.retries.limit:
         again = replace(failed, not_before=now + spec.retries.delay * step.retries)
     else:
         again = replace(failed, not_before=None)
     return _with(operation, at, again)
+
+
+def _with_result(end: EndedTask, step: str) -> EndedTask:
+    """An end; that of a step whose result cannot be kept is a failure, not one without a result."""
+    if end.returned is None or not end.returned.dropped_bytes:
+        return end
+    told = (
+        f"{step} returned {end.returned.dropped_bytes} bytes of JSON, and at most"
+        f" {MAX_RETURNED_BYTES} are kept: return where it is, not what it is"
+    )
+    return replace(end, result=TaskResult.FAILED, exit_code=1, message=told)
 
 
 def is_interrupted(end: EndedTask) -> bool:
@@ -176,9 +193,13 @@ def is_interrupted(end: EndedTask) -> bool:
     return end.result is TaskResult.FAILED and end.exit_code is None and end.signal is None
 
 
-def _cut_off(step: StepStatus, most: int, now: datetime) -> StepStatus:
-    """A step to be gone on with, unless it was cut off too often: then it is out of retries."""
-    times = step.interruptions + 1
+def _cut_off(step: StepStatus, end: EndedTask, most: int, now: datetime) -> StepStatus:
+    """A step to be gone on with, unless it was cut off too often: then it is out of retries.
+
+    What nobody saw begin is not counted: it waited for a worker when its server was restarted.
+    """
+    has_run = end.started_at is not None or end.result is not TaskResult.INTERRUPTED
+    times = step.interruptions + has_run
     if times > most:
         told = f"{step.message}; cut off {times} times"
         return replace(step, interruptions=times, not_before=None, message=told)
@@ -216,9 +237,14 @@ def _undo_ended(
     told = f"undo of {step.name} before a retry {told}"
     operation = replace(operation, error=f"{retried.name}: {told}")
     if is_interrupted(end):
-        again = _cut_off(replace(retried, message=told), job.spec.max_interruptions, now)
+        if retried.not_before is not None:
+            # Another undo for it has failed already: it waits for that.
+            return operation
+        failed = replace(retried, message=told)
+        again = _cut_off(failed, end, job.spec.max_interruptions, now)
     elif retried.retries < limits.limit:
-        again = replace(retried, not_before=now + limits.delay * retried.retries, message=told)
+        due = now + limits.delay * retried.retries
+        again = replace(retried, not_before=due, interrupted=False, message=told)
     else:
         again = replace(retried, not_before=None, message=told)
     if again.not_before is None:
@@ -231,7 +257,7 @@ def _undo_again(
     job: Job, spec: Step, failed: StepStatus, end: EndedTask, now: datetime
 ) -> StepStatus:
     if is_interrupted(end):
-        return _cut_off(failed, job.spec.max_interruptions, now)
+        return _cut_off(failed, end, job.spec.max_interruptions, now)
     limit = spec.undo_retries.limit if spec.undo_retries is not None else 0
     if failed.undo_retries >= limit:
         return replace(failed, not_before=None)

@@ -8,7 +8,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from interlock.execution.operations import step_spec
-from interlock.resources.job import Job, JobSpec, is_operation
+from interlock.resources.job import CREATOR_ANNOTATION, Job, JobSpec, is_operation
 from interlock.resources.operation import is_undo
 from interlock.resources.references import resolve
 from interlock.resources.schedule import scheduled_at, written_moment
@@ -75,14 +75,22 @@ def _work(job: Job, index: int, work: Work) -> Work:
     """The work with all that a function in a worker is told about the operation."""
     if not isinstance(work, PythonWork):
         return work
+    request, target = job.spec.python, job.spec.target
+    work = replace(
+        work,
+        queue=work.queue or (request.queue if request is not None else ""),
+        fences={grant.key: grant.token for grant in job.status.admission.grants},
+        target=target.path if target is not None else "",
+        creator=job.metadata.annotations.get(CREATOR_ANNOTATION, ""),
+        open_attempts=tuple((one.index, one.attempt) for one in job.status.execution.active),
+    )
     operation, step = job.status.execution.operation, step_spec(job, index)
     if step is None or operation is None:
         return replace(work, call=PythonCall.ELABORATE)
     call = PythonCall.UNDO if is_undo(index) else PythonCall.RUN
     results = {one.name: one.result for one in operation.steps if one.result}
     args = resolve(work.args, results)
-    own = {step.name: results[step.name]} if step.name in results else {}
-    return replace(work, call=call, step=step.name, args=args, results=own)
+    return replace(work, call=call, step=step.name, args=args, results=results)
 
 
 def order_again(job: Job, task: TaskStatus) -> TaskOrder:
@@ -91,6 +99,8 @@ def order_again(job: Job, task: TaskStatus) -> TaskOrder:
     Which runtime a type of work goes to may differ from version to version.
     """
     order = order_of(job, task.index, task.attempt)
+    if isinstance(order.work, PythonWork):
+        order = replace(order, work=replace(order.work, again=True))
     return order if order.runtime == task.runtime else replace(order, runtime=task.runtime)
 
 

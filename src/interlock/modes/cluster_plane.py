@@ -12,8 +12,10 @@ from prometheus_client import CollectorRegistry
 
 from interlock.api.answers import RefusedError
 from interlock.api.routing import Route
+from interlock.api.workers import WorkerDoor
 from interlock.control.clock import Clock
 from interlock.control.lease import Election, LeaseTimes
+from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
 from interlock.control.stopping import end_task
 from interlock.control.write_fence import WriteFence
@@ -36,8 +38,11 @@ from interlock.modes.settings import ControllerSettings
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
+from interlock.resources.job import Job
 from interlock.resources.modes import Mode
+from interlock.resources.work_types import WORKERS
 from interlock.runtimes.router import Router
+from interlock.runtimes.workers.terms import WorkerTerms
 
 #: A write to an API server costs as much as the start of a process elsewhere.
 _PATIENCE = Patience(timedelta(milliseconds=200), timedelta(seconds=10))
@@ -83,6 +88,9 @@ class ClusterPlane:
         self._sight = Informers.of(leaders, clock, luck, namespace=namespace)
         self._records = KubernetesObjects(leaders, RECORDS, clock, luck)
         self._runtime: PodRuntime | None = None
+        self._workers = WorkerTerms(clock)
+        # What attempts write their workers print themselves, as pods do.
+        self._door = WorkerDoor(lambda: self._workers.runtime)
         self.roster = JobIndex()
         journal = KubernetesJournal()
         self.plane = ControlPlane(
@@ -92,7 +100,7 @@ class ClusterPlane:
             luck=luck,
             connect=self._connect,
             election=election,
-            observers=(self.roster.observe, self._events.observe),
+            observers=(self.roster.observe, self._events.observe, self._observe),
             settings=PlaneSettings(
                 mode=Mode.CLUSTER,
                 most_tasks=settings.most_tasks,
@@ -119,7 +127,11 @@ class ClusterPlane:
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return (*self._reporting.routes(), *self._forecasting.routes())
+        return (
+            *self._reporting.routes(),
+            *self._forecasting.routes(),
+            *self._door.routes(),
+        )
 
     def leads(self) -> bool:
         """Whether this controller leads now."""
@@ -153,6 +165,7 @@ class ClusterPlane:
     async def stop(self) -> None:
         """Stop working and let the next one lead; tasks go on."""
         await self.plane.stop()
+        self._workers.end("the controller stops")
         if self._runtime is not None:
             await self._runtime.close()
         for task in self._beside:
@@ -162,8 +175,17 @@ class ClusterPlane:
         """The cluster's pods, in the name of a term; the one before has nothing more to say."""
         if self._runtime is not None:
             self._runtime.abandon()
-        self._runtime = self._sight.lead(partial(self._check, term), records=self._records)
-        return Router({"pods": self._runtime}, own="pods", check=self.plane.fence.check)
+        check = partial(self._check, term)
+        self._runtime = self._sight.lead(check, records=self._records)
+        workers = self._workers.lead(check, self.plane.cache(Job))
+        return Router(
+            {"pods": self._runtime, WORKERS: workers}, own="pods", check=self.plane.fence.check
+        )
+
+    def _observe(self, change: Change) -> None:
+        """What the leader before recorded last may be heard of after this one began."""
+        if isinstance(change.after, Job):
+            self._workers.heard(change.after)
 
     def _check(self, term: int) -> None:
         fence = self.plane.fence

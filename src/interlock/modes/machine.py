@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from interlock.api.checking import Check
 from interlock.api.routing import Route
+from interlock.api.workers import WorkerDoor
 from interlock.control.clock import Clock
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
@@ -27,10 +28,14 @@ from interlock.reporting.job_index import JobIndex
 from interlock.reporting.service import Reporting
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
+from interlock.resources.work_types import WORKERS
 from interlock.runtimes.health import PATIENCE_S, Health
 from interlock.runtimes.logs import LogReader
 from interlock.runtimes.processes import ProcessRuntime
 from interlock.runtimes.router import Router
+from interlock.runtimes.workers.dispatcher import LEASE_S
+from interlock.runtimes.workers.output import WorkerOutput
+from interlock.runtimes.workers.terms import WorkerTerms
 from interlock.store.sqlite import SqliteStore
 
 _PIECE = 1 << 20
@@ -166,11 +171,15 @@ class Machine:
         registry: CollectorRegistry,
         *,
         keeper_patience_s: float = PATIENCE_S,
+        worker_lease_s: float = LEASE_S,
     ) -> None:
         self._store = store
         self._health = Health(keeper_patience_s)
         self._data = data
         self._runtime: ProcessRuntime | None = None
+        self._workers = WorkerTerms(clock, lease_s=worker_lease_s)
+        output = WorkerOutput(data, clock)
+        self._door = WorkerDoor(lambda: self._workers.runtime, output)
         roster = self._roster = JobIndex()
         logs = self._logs = MachineLogs(data, roster)
         self.plane = logs.plane = ControlPlane(
@@ -200,7 +209,11 @@ class Machine:
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return (*self._reporting.routes(), *self._forecasting.routes())
+        return (
+            *self._reporting.routes(),
+            *self._forecasting.routes(),
+            *self._door.routes(),
+        )
 
     def checks(self) -> Sequence[Check]:
         """What has to be well, and what is not ready yet or no longer."""
@@ -244,6 +257,7 @@ class Machine:
     async def stop(self) -> None:
         """Stop working; tasks go on under their keeper."""
         await self.plane.stop()
+        self._workers.end("the server stops")
         if self._runtime is not None:
             await self._runtime.close()
 
@@ -256,7 +270,9 @@ class Machine:
         if self._runtime is not None:
             self._runtime.abandon()
         self._runtime = await ProcessRuntime.connect(self._data, term=term, health=self._health)
-        return Router({"processes": self._runtime}, own="processes", check=self.plane.fence.check)
+        check = self.plane.fence.check
+        workers = self._workers.lead(check, self.plane.cache(Job))
+        return Router({"processes": self._runtime, WORKERS: workers}, own="processes", check=check)
 
     async def _backup(self) -> AsyncIterator[bytes]:
         """A copy of the store, part by part. It is made whole first: a client may be slow."""

@@ -143,11 +143,3 @@ def step_of(task: int) -> int:
 def is_undo(task: int) -> bool:
     """Whether a task undoes a step."""
     return task % 2 == 1 and task < ELABORATION
-
-
-def attempts_made(operation: OperationStatus) -> dict[int, int]:
-    """How many attempts each task had so far, by the number of the task."""
-    if operation.percentage is None and operation.elaborated is None:
-        return {ELABORATION: sum(step.runs for step in operation.steps)}
-    made = {run_task(at): step.runs for at, step in enumerate(operation.steps)}
-    return made | {undo_task(at): step.undos for at, step in enumerate(operation.steps)}

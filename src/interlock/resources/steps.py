@@ -69,6 +69,9 @@ class PythonSpec(Noun):
     function: _FunctionName
     #: What it is called with, by name.
     args: dict[str, Any] = {}
+    #: Only workers that serve this queue call it; empty for the queue without a name. A step of a
+    #: request takes that of the request, unless it names one.
+    queue: Line = ""
 
 
 class StepWork(Noun):

@@ -60,6 +60,17 @@ class PythonWork(Work, tag="python"):
     step: str = ""
     #: What earlier steps returned, and of one to be undone also itself, as JSON by their names.
     results: dict[str, str] = {}
+    #: The queue whose workers do it; empty for the one without a name.
+    queue: str = ""
+    #: The fencing token of each lock, by its key.
+    fences: dict[str, int] = {}
+    #: The path of the target, and who asked.
+    target: str = ""
+    creator: str = ""
+    #: Other attempts of the Job that were not recorded as over when this one was: task and number.
+    open_attempts: tuple[tuple[int, int], ...] = ()
+    #: Whether it is ordered once more: others may have been told to do it before.
+    again: bool = False
 
 
 class BatchWork(Work, tag="batchJob"):

@@ -296,11 +296,11 @@ for _type in (
     WorkType(
         field="python",
         path="python",
-        # There are no workers yet that would do it.
-        modes=frozenset(),
-        elsewhere="there are no workers yet: give a process or a pod that does it",
+        modes=frozenset(Mode),
         check=_check_python,
-        work=lambda python, _: PythonWork(function=python.function, args=python.args),
+        work=lambda python, _: PythonWork(
+            function=python.function, args=python.args, queue=python.queue
+        ),
         free_form=lambda python: python.args,
         runtime=WORKERS,
     ),

@@ -19,7 +19,7 @@ from interlock.resources.admission import AdmissionPhase
 from interlock.resources.job import OPERATE_ANNOTATION, Job, JobPhase, OperateVerb
 from interlock.resources.metadata import Key
 from interlock.resources.operation import OperationStatus, StepState, StepStatus
-from interlock.resources.tasks import ExecutionStatus
+from interlock.resources.tasks import EndedTask, ExecutionStatus, TaskReport
 from support.simulation.operation_world import OperationWorld, RivalOperationWorld
 
 #: How an operation stands when it is taken up: as it is recorded.
@@ -222,7 +222,7 @@ def retries_are_counted_from_the_last_crash(really: Begun) -> Begun:
     in_worlds=operations(OperationWorld),
 )
 def interruptions_have_no_cap(_: Any) -> Any:
-    def _cut_off(step: StepStatus, _: int, now: datetime) -> StepStatus:
+    def _cut_off(step: StepStatus, _: EndedTask, _most: int, now: datetime) -> StepStatus:
         return replace(step, interrupted=True, not_before=now)
 
     return _cut_off
@@ -275,14 +275,14 @@ def an_order_is_carried_out_again_and_again(_: Any) -> Any:
 
 @mutation(
     "Numbers of tasks are not numbers of steps: what somebody else has begun is left alone.",
-    Seam("interlock.execution.leftovers", "attempts_made"),
+    Seam("interlock.execution.leftovers", "_is_past_step"),
     caught_by="StopsForCause",
     in_worlds=operations(RivalOperationWorld),
     most_worlds=400,
 )
-def steps_are_taken_for_tasks(_: Any) -> Callable[[OperationStatus], dict[int, int]]:
-    def attempts_made(operation: OperationStatus) -> dict[int, int]:
-        done = (n for n, step in enumerate(operation.steps) if step.state is StepState.DONE)
-        return dict.fromkeys(done, 1_000)
+def steps_are_taken_for_tasks(_: Any) -> Any:
+    def _is_past_step(report: TaskReport, operation: OperationStatus) -> bool:
+        at = report.index
+        return at < len(operation.steps) and operation.steps[at].state is StepState.DONE
 
-    return attempts_made
+    return _is_past_step

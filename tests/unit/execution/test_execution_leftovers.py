@@ -25,6 +25,7 @@ from execution_builders import (
 from msgspec.structs import replace
 
 from interlock.execution.decide import decide
+from interlock.execution.leftovers import past_reports
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, DeleteResource, ForgetTask, StopTask
 from interlock.resources.admission import AdmissionPhase, RefusalReason
@@ -37,6 +38,14 @@ from interlock.resources.job import (
     Parallelism,
     Retries,
 )
+from interlock.resources.operation import (
+    ELABORATION,
+    OperationStatus,
+    StepState,
+    StepStatus,
+    run_task,
+    undo_task,
+)
 from interlock.resources.tasks import (
     ExecutionReason,
     JobResult,
@@ -48,6 +57,7 @@ from interlock.resources.tasks import (
 )
 from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0
+from support.operation_play import Play, a_step, an_operation
 
 RUNNING = a_task(state=TaskState.RUNNING)
 LOST = a_report(ReportState.UNKNOWN, message="the keeper was killed")
@@ -289,3 +299,69 @@ def test_an_ended_job_has_its_time(
         assert decision.actions == (DeleteResource(job),)
     else:
         assert decision == expected
+
+
+# Operations: steps have numbers of their own, and tasks have others
+
+
+STEPS = (
+    StepStatus(name="a", state=StepState.DONE, runs=2),
+    StepStatus(name="b", state=StepState.UNDOING, runs=1, undos=2),
+    StepStatus(name="c", runs=1),
+)
+
+
+@pytest.mark.parametrize(
+    ("task", "attempt", "is_past"),
+    [
+        pytest.param(run_task(0), 0, True, id="a run before the last one"),
+        pytest.param(run_task(0), 1, True, id="the last run of what is done"),
+        pytest.param(run_task(0), 2, False, id="a run that was never recorded"),
+        pytest.param(run_task(1), 0, True, id="the run of what is being undone"),
+        pytest.param(undo_task(1), 0, True, id="an undo before the one under way"),
+        pytest.param(undo_task(1), 1, False, id="the undo that is under way"),
+        pytest.param(undo_task(0), 0, False, id="an undo that was never recorded"),
+        pytest.param(run_task(2), 0, True, id="the run of what is to be run again"),
+        pytest.param(run_task(3), 0, False, id="a step that is not known"),
+    ],
+)
+def test_which_attempts_an_operation_has_left_behind(
+    task: int, attempt: int, is_past: bool
+) -> None:
+    """Step numbers are not task numbers: what is done of step 0 says nothing about task 0 alone."""
+    execution = started(
+        a_task(index=undo_task(1), attempt=1, state=TaskState.RUNNING),
+        succeeded=IndexSet([0, 2, 4, 6]),
+        operation=OperationStatus(steps=STEPS),
+    )
+    report = a_report(ReportState.ENDED, index=task, attempt=attempt, exit_code=0)
+    view = ExecutionView(job=None, reports=by_attempt(report))
+
+    assert past_reports(view, execution) == ([report] if is_past else [])
+
+
+@pytest.mark.parametrize(
+    ("operation", "attempt", "is_past"),
+    [
+        (OperationStatus(steps=(StepStatus(name="elaborate", runs=2),)), 0, True),
+        (OperationStatus(steps=(StepStatus(name="elaborate", runs=2),)), 2, False),
+        (OperationStatus(steps=STEPS, elaborated=()), 0, True),
+    ],
+)
+def test_which_elaborations_are_left_behind(
+    operation: OperationStatus, attempt: int, is_past: bool
+) -> None:
+    execution = started(operation=operation)
+    report = a_report(ReportState.ENDED, index=ELABORATION, attempt=attempt, exit_code=0)
+    view = ExecutionView(job=None, reports=by_attempt(report))
+
+    assert past_reports(view, execution) == ([report] if is_past else [])
+
+
+def test_what_a_step_left_is_forgotten_with_the_next_look() -> None:
+    """Whoever did it keeps its result until then."""
+    play = Play(an_operation(a_step("a"), a_step("b"), a_step("c")), {})
+    play.run(until=lambda: play.names == ["a", "b", "c"])
+    play.look()
+
+    assert play.forgotten == [(run_task(0), 0), (run_task(1), 0)]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
 
 from interlock.execution.children import Children
+from interlock.execution.operations import begun, take_in
 from interlock.resources.job import JobPhase, JobSpec
-from interlock.resources.operation import CompletionState, OperationState
+from interlock.resources.operation import (
+    CompletionState,
+    OperationState,
+    StepState,
+    run_task,
+)
 from interlock.resources.steps import BeforeRetry, StepRetries, UndoRetries
-from interlock.resources.tasks import ExecutionReason
+from interlock.resources.tasks import EndedTask, ExecutionReason, Returned, TaskResult
 from interlock.resources.values.durations import Duration
-from support.operation_play import Outcome, Play, Script, a_step, an_operation
+from support.operation_play import T0, Outcome, Play, Script, a_step, an_operation
 
 
 def retries(limit: int, delay: float = 0) -> StepRetries:
@@ -417,3 +423,49 @@ def test_the_last_error_is_that_of_running_a_step_not_of_undoing_one() -> None:
     assert play.operation.error == "a: failed with exit code 1"
     assert play.operation.failures[-1] == "undo a: failed with exit code 1"
     assert play.now - timedelta(seconds=30) == play.job.status.execution.started_at
+
+
+def test_a_result_that_is_too_long_fails_the_step_with_its_name_and_the_limit() -> None:
+    job = Play(an_operation(a_step("reserve"), a_step("b")), {}).job
+    operation = begun(job)
+    end = EndedTask(
+        name="op-0-0",
+        index=run_task(0),
+        attempt=0,
+        result=TaskResult.SUCCEEDED,
+        ended_at=T0,
+        started_at=T0,
+        exit_code=0,
+        returned=Returned(dropped_bytes=5000),
+    )
+
+    after, fresh = take_in(job, operation, (end,), {}, T0)
+
+    assert fresh == {0}
+    assert after.steps[0].state is StepState.FAILED
+    told = "reserve returned 5000 bytes of JSON, and at most 4096 are kept"
+    assert told in after.steps[0].message
+    assert told in after.error
+
+
+@pytest.mark.parametrize(
+    ("started_at", "counted"),
+    [pytest.param(T0, 1, id="it ran"), pytest.param(None, 0, id="nobody saw it begin")],
+)
+def test_only_what_ran_counts_as_cut_off(started_at: datetime | None, counted: int) -> None:
+    """An operation that waits for a worker may live through any number of restarts."""
+    job = Play(an_operation(a_step("a")), {}).job
+    end = EndedTask(
+        name="op-0-0",
+        index=run_task(0),
+        attempt=0,
+        result=TaskResult.INTERRUPTED,
+        ended_at=T0,
+        started_at=started_at,
+    )
+
+    after, _ = take_in(job, begun(job), (end,), {}, T0)
+
+    assert after.steps[0].interruptions == counted
+    assert after.steps[0].interrupted
+    assert after.steps[0].not_before == T0
