@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import statistics
 import tempfile
 import time
@@ -62,25 +63,39 @@ def compare(server: Server, client: Client, count: int, rounds: int) -> None:
     alive = 2 * (os.cpu_count() or 1)
     whole_path(server, client, PROCESS, "warm", count // 10)
     loops: list[float] = []
+    loops_us: list[float] = []
     jobs: list[Round] = []
     noops: list[Round] = []
     for number in range(rounds):
+        before = _processor_s()
         loops.append(bare(count, alive))
+        loops_us.append((_processor_s() - before) * 1e6 / count)
         jobs.append(whole_path(server, client, PROCESS, f"process-{number}", count))
         noops.append(whole_path(server, client, NOOP, f"noop-{number}", count))
-    rate = statistics.median(loops)
-    nothing = ("",) * 5
+    rate, rate_us = statistics.median(loops), statistics.median(loops_us)
+    median, nothing = _median(jobs), ("", "")
     show(
         f"{count} Jobs, the median of {rounds} rounds",
         ("", "per s", "server us", "keeper us", "client us", "server wakes", "keeper wakes"),
         [
-            (f"posix_spawn, {alive} alive", rate, *nothing),
-            ("Jobs, whole path", *_median(jobs).row()),
+            (f"posix_spawn, {alive} alive", rate, *nothing, rate_us, *nothing),
+            ("Jobs, whole path", *median.row()),
             ("Jobs without a process", *_median(noops).row()),
         ],
     )
     ratio = statistics.median(job.per_second / one for job, one in zip(jobs, loops, strict=True))
-    print(f"  Jobs reach {ratio:.0%} of the bare loop")
+    spent = (median.costs.server + median.costs.keeper) * 1e6 / count
+    show(
+        "Jobs beside the bare loop",
+        ("", "times"),
+        [("Jobs per s", ratio), ("processor time of server and keeper", spent / rate_us)],
+    )
+
+
+def _processor_s() -> float:
+    """What this process and the children that are over have taken of a processor so far."""
+    taken = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in taken)
 
 
 class Idle(NamedTuple):

@@ -1,13 +1,22 @@
-"""Tables for people: text to the left, numbers to the right, and how they came about above."""
+"""Tables for people: text to the left, numbers to the right, and how they came about above.
+
+Who compares measurements gives a file in `INTERLOCK_BENCH_RECORD`: each table becomes a line of it.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 
 def show(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table."""
+    if record := os.environ.get("INTERLOCK_BENCH_RECORD"):
+        with Path(record).open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([title, columns, rows]) + "\n")
     cells = [[_text(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     print(f"\n{title}")

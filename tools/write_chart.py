@@ -20,14 +20,19 @@ from interlock.kube.install.manifests import manifests, to_yaml
 ROOT = Path(__file__).resolve().parent.parent
 CHART = "chart/interlock"
 #: The parts that depend on values, each a template.
-PARTS = ("rbac", "controller", "webhook", "monitor")
+PARTS = ("rbac", "controller", "webhook", "monitor", "workers")
 
 _NOTE = "Written by tools/write_chart.py from the code. Change the code, then `make docs`."
 #: What stands for a value while the objects are made, and how Helm is told to put it in.
 _NAMESPACE, _IMAGE, _REPLICAS = "value-of-namespace", "value-of-image", 987654321
+_APP, _WORKER_IMAGE, _WORKERS, _AT_ONCE = "value-of-app", "value-of-other", 987654322, 987654323
 _VALUES = {
     f"image: {_IMAGE}": "image: {{ .Values.image | quote }}",
     f"replicas: {_REPLICAS}": "replicas: {{ .Values.replicas }}",
+    f"- {_APP}": "- {{ .Values.workerApp | quote }}",
+    f"image: {_WORKER_IMAGE}": "image: {{ default .Values.image .Values.workerImage | quote }}",
+    f"replicas: {_WORKERS}": "replicas: {{ .Values.workerReplicas }}",
+    f"--concurrency={_AT_ONCE}": "--concurrency={{ .Values.workerConcurrency }}",
 }
 _WHOLE = re.compile(f"(?<=[:-] ){_NAMESPACE}$", re.MULTILINE)
 #: When a part is there at all.
@@ -35,6 +40,7 @@ _CONDITIONS = {
     "webhook": "ternary (not .Values.namespaced) .Values.webhook "
     '(kindIs "invalid" .Values.webhook)',
     "monitor": ".Values.serviceMonitor",
+    "workers": ".Values.workerApp",
 }
 _FIELDS: dict[str, tuple[dict[str, object], object, str]] = {
     "image": (
@@ -62,6 +68,26 @@ _FIELDS: dict[str, tuple[dict[str, object], object, str]] = {
         {"type": "boolean"},
         False,
         "Let Prometheus read the metrics; its operator's kinds must be installed.",
+    ),
+    "workerApp": (
+        {"type": "string", "pattern": r"^([A-Za-z0-9_.]+:[A-Za-z0-9_.]+)?$"},
+        Installation().worker_app,
+        "Run workers that load this application, as MODULE:APP; empty runs none.",
+    ),
+    "workerImage": (
+        {"type": "string", "pattern": r"^\S*$"},
+        Installation().worker_image,
+        "The image that has the application; empty takes that of the controller.",
+    ),
+    "workerReplicas": (
+        {"type": "integer", "minimum": 0},
+        Installation().worker_replicas,
+        "How many workers there are.",
+    ),
+    "workerConcurrency": (
+        {"type": "integer", "minimum": 1, "maximum": 1000},
+        Installation().worker_concurrency,
+        "How many steps each worker does at a time.",
     ),
 }
 
@@ -144,7 +170,14 @@ def _template(part: str) -> Iterator[str]:
 
 def _objects(part: str, everywhere: bool) -> list[str]:
     install = Installation(
-        namespace=_NAMESPACE, everywhere=everywhere, image=_IMAGE, replicas=_REPLICAS
+        namespace=_NAMESPACE,
+        everywhere=everywhere,
+        image=_IMAGE,
+        replicas=_REPLICAS,
+        worker_app=_APP,
+        worker_image=_WORKER_IMAGE,
+        worker_replicas=_WORKERS,
+        worker_concurrency=_AT_ONCE,
     )
     made = manifests(install, [part])
     # Helm makes the namespace itself, or finds it there.

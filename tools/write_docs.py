@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from interlock.api.authorization import access_of
+from interlock.api.callers import Access
 from interlock.api.requests import SOCKET
 from interlock.api.routing import Route
 from interlock.modes.cli.reference import page
@@ -169,22 +171,40 @@ def _routes() -> Iterator[str]:
     yield (
         "\nOn a cluster the last column is the right that the cluster must give to the one who"
         " asks; a right without a namespace is one in all of them. For everything that is not here,"
-        " and so refused, it is asked whether they may use that path. On a server of its own a"
-        " token opens everything, and what is for everybody needs none."
+        " and so refused, it is asked whether they may use that path."
+    )
+    yield (
+        "\nOn a server of its own the column before it is the right that a token must have:"
+        " `read`, `operate` (which includes it), `admin` (which includes all) or `worker`; *own*"
+        " means that it is answered about the Jobs that the caller sees, and *all* that the right"
+        ' must be one over everything (`paths: ["/"]`). See'
+        " [Secure the server](../how-to/secure-the-server.md)."
     )
     routes = Asker(routes=Reports(a_store()).routes()).app.router.routes
     others = [route for route in routes if route.kind is None]
     yield from ("", "## Reports, health and discovery", "")
-    yield from ("| path | method | gives | needs |", "|---|---|---|---|")
+    yield from ("| path | method | gives | token | needs |", "|---|---|---|---|---|")
     for route in others:
         when = str(route.when or "")
-        yield f"| `{route.path}{when}` | {_method(route)} | {route.gives} | {route.right} |"
+        row = f"| `{route.path}{when}` | {_method(route)} | {route.gives} |"
+        yield f"{row} {_access(route)} | {route.right} |"
     for kind in KINDS.values():
-        yield from ("", f"## {kind.name}", "", "| path | method | needs |", "|---|---|---|")
+        yield from ("", f"## {kind.name}", "", "| path | method | token | needs |")
+        yield "|---|---|---|---|"
         for route in routes:
             if route.kind is kind:
                 when = str(route.when or "")
-                yield f"| `{route.path}{when}` | {_method(route)} | {route.right} |"
+                row = f"| `{route.path}{when}` | {_method(route)} |"
+                yield f"{row} {_access(route)} | {route.right} |"
+
+
+def _access(route: Route) -> str:
+    access = access_of(route)
+    if access is None:
+        return "none"
+    if access in (Access.ADMIN, Access.WORKER):
+        return access
+    return f"{access}, {'own' if route.filtered else 'all'}"
 
 
 def _method(route: Route) -> str:

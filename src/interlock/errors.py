@@ -77,6 +77,20 @@ class ForbiddenError(InterlockError):
     """The request is understood and refused, whatever is retried."""
 
 
+class TooManyPendingError(InterlockError):
+    """As many Jobs as there may be for one target are not over yet."""
+
+    retryable = True
+
+    def __init__(self, path: str, limit: int) -> None:
+        super().__init__(
+            f"there are {limit} unfinished Jobs for {path} already, and there may be {limit}: "
+            "nothing was stored"
+        )
+        self.path = path
+        self.limit = limit
+
+
 class ExpiredError(InterlockError):
     """A version to resume from is older than what the store still remembers: list again."""
 

@@ -6,6 +6,7 @@ A block is told what to do by comments directly above it:
     <!-- expect: some words -->  what its commands print holds these words; may be repeated
     <!-- file: NAME -->          the block is saved under this name
     <!-- server -->              the block's `interlock up` serves the rest of the page
+    <!-- worker -->              the block's `interlock worker` works for the rest of the page
 
 What stands alone in a line counts for the rest of the page:
 
@@ -53,7 +54,7 @@ class Block(Struct, frozen=True, kw_only=True):
     @property
     def is_run(self) -> bool:
         """Whether its commands are run."""
-        if self.language != "console" or {"not run", "server"} & set(self.notes):
+        if self.language != "console" or {"not run", "server", "worker"} & set(self.notes):
             return False
         return any(line.startswith("$ ") for line in self.lines)
 
@@ -61,6 +62,11 @@ class Block(Struct, frozen=True, kw_only=True):
     def is_server(self) -> bool:
         """Whether its one command is a server that goes on."""
         return "server" in self.notes
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether its one command is a worker that goes on."""
+        return "worker" in self.notes
 
     @property
     def file(self) -> str:

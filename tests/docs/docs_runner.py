@@ -20,6 +20,7 @@ from docs_pages import ROOT, Block, Command, blocks_of, commands_of, name_of, pa
 
 from interlock.private_files import user_name
 from interlock.testing.serving import Server
+from support.worker_program import WorkerProgram
 
 #: A server tells who gave an order by the kernel's word. On a page that is its reader.
 _BY_ME = re.compile(rf"\bby {re.escape(user_name(os.geteuid()))}\b")
@@ -166,6 +167,8 @@ class PageRunner:
             self._save(block)
         elif block.is_server:
             self._serve(block)
+        elif block.is_worker:
+            self._work_for(block)
         elif block.is_run:
             return "".join(self.type(command) for command in commands_of(block))
         return ""
@@ -212,6 +215,14 @@ class PageRunner:
         self._page.enter_context(server)
         self._env.pop("INTERLOCK_SERVER", None)
         self._env["INTERLOCK_DATA"] = words[3]
+
+    def _work_for(self, block: Block) -> None:
+        """Start the worker that a block shows; it is told to end when the page is turned."""
+        (command,) = commands_of(block)
+        words = shlex.split(command.text)
+        assert words[:2] == ["interlock", "worker"], command.text
+        worker = WorkerProgram(words[2:], cwd=self._work, env=self._env)
+        self._page.enter_context(worker)
 
     def _server_env(self) -> dict[str, str]:
         return {"HOME": str(self._home), "PATH": self._env["PATH"]}

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from interlock.kube.install.installation import Installation
 from interlock.kube.install.manifests import manifests, usual_parts
@@ -91,6 +92,18 @@ ALONE = Installation(namespace="batch", everywhere=False)
         pytest.param(["serviceMonitor=true"], Installation(), ("monitor",), id="a monitor"),
         pytest.param(["namespaced=true"], ALONE, (), id="one namespace"),
         pytest.param(
+            ["workerApp=broker:app", "workerReplicas=3", "workerConcurrency=8"],
+            Installation(worker_app="broker:app", worker_replicas=3, worker_concurrency=8),
+            ("workers",),
+            id="workers",
+        ),
+        pytest.param(
+            ["namespaced=true", "workerApp=broker:app", "workerImage=broker:1"],
+            replace(ALONE, worker_app="broker:app", worker_image="broker:1"),
+            ("workers",),
+            id="workers of one namespace",
+        ),
+        pytest.param(
             ["namespaced=true", "webhook=true", "serviceMonitor=true"],
             ALONE,
             ("webhook", "monitor"),
@@ -124,7 +137,9 @@ def test_helm_finds_nothing_to_complain_about(helm: Helm) -> None:
     assert "WARNING" not in done.stdout
 
 
-@pytest.mark.parametrize("value", ["replicas=x", "replicas=-1", "image=", "replcas=2"])
+@pytest.mark.parametrize(
+    "value", ["replicas=x", "replicas=-1", "image=", "replcas=2", "workerApp=x"]
+)
 def test_bad_values_are_refused(value: str, helm: Helm) -> None:
     done = helm("template", "interlock", str(CHART), "--kube-version", "1.36.0", "--set", value)
 

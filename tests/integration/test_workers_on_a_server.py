@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from interlock.resources.steps import Elaboration, PythonSpec, Step, StepWork
-from interlock.testing.clients import Client, Object
-from interlock.testing.serving import Server
+from interlock.runtimes.workers.protocol import PATH, Ref, Wrote
+from interlock.testing.clients import Client, Object, phase_of
+from interlock.testing.serving import PATIENCE_S, Server
 from support.scripted_worker import ScriptedWorker
 
 
@@ -155,3 +157,174 @@ def test_a_server_that_is_killed_records_a_held_result_once(server: Server) -> N
         assert job["status"]["execution"]["attempts"] == 1
         assert not back.refused
         assert not back.calls
+
+
+def test_what_a_step_writes_is_in_its_log(server: Server) -> None:
+    client = Client(server.url)
+    with ScriptedWorker(server.url, "broker.reserve") as worker:
+        client.create("create-shop", steps=[python("reserve"), python("other")])
+        call = worker.next_call()
+        worker.say(Wrote(ref=call.ref, text="looks for a gear\n"))
+        worker.say(Wrote(ref=call.ref, text="found gear-17"))
+        other = Ref(call.ref.job_uid, call.ref.task, call.ref.attempt + 7)
+        worker.say(Wrote(ref=other, text="of an attempt that it does not have"))
+        worker.done(call)
+        worker.until_recorded(call.ref)
+
+    path = "/jobs/default/create-shop/log"
+    assert client.ask("GET", f"{path}?task=0") == (200, "looks for a gear\nfound gear-17\n")
+    code, told = client.ask("GET", f"{path}?task=2")
+    assert code == 404
+    assert told["message"].startswith("step other of job/create-shop has not written anything")
+
+
+def test_why_tells_that_no_worker_can_do_it(server: Server) -> None:
+    client = Client(server.url)
+    client.create("create-shop", steps=[python("reserve")])
+    client.wait(lambda jobs: "no worker has loaded broker.reserve" in active_message(jobs))
+
+    _, told = client.ask("GET", "/jobs/default/create-shop/why")
+    assert "no worker has loaded broker.reserve" in str(told)
+    with ScriptedWorker(server.url, "broker.reserve") as worker:
+        worker.done(worker.next_call())
+        assert ends(client, "create-shop")["status"]["phase"] == "Succeeded"
+
+
+def active_message(jobs: dict[str, Object]) -> str:
+    active = jobs["create-shop"].get("status", {}).get("execution", {}).get("active", [])
+    return " ".join(one.get("message", "") for one in active)
+
+
+def test_a_step_that_is_stopped_is_cancelled_in_its_worker(server: Server) -> None:
+    client = Client(server.url)
+    with ScriptedWorker(server.url, "broker.reserve") as worker:
+        client.create("create-shop", steps=[python("reserve", timeout="100ms")])
+        call = worker.next_call()
+        worker.until_cancelled(call.ref)
+        worker.done(call, error="cancelled")
+
+        job = ends(client, "create-shop")
+    assert job["status"]["phase"] == "Failed"
+    (end,) = job["status"]["execution"]["ended"]
+    assert (end["result"], end["stopCause"]) == ("Killed", "TaskTimeout")
+
+
+def test_a_result_that_is_too_long_fails_its_step_by_name(server: Server) -> None:
+    client = Client(server.url)
+    with ScriptedWorker(server.url, "broker.reserve") as worker:
+        client.create("create-shop", steps=[python("reserve")])
+        worker.done(worker.next_call(), f'"{"x" * 5000}"')
+
+        job = ends(client, "create-shop")
+    assert job["status"]["phase"] == "Failed"
+    told = job["status"]["execution"]["operation"]["error"]
+    assert "reserve returned 5002 bytes of JSON, and at most 4096 are kept" in told
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        pytest.param("{", "a message cannot be understood", id="no JSON"),
+        pytest.param('{"say": "sing"}', "a message cannot be understood", id="an unknown word"),
+        pytest.param('{"say": "drain"}', "expected a hello first", id="no hello"),
+        pytest.param(
+            '{"say": "hello", "protocol": 9, "worker": "w", "incarnation": "i", "app": "a:a",'
+            ' "functions": []}',
+            "protocol 9 is spoken by the worker, 1 by this server",
+            id="another protocol",
+        ),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_with_a_reason(
+    server: Server, said: str, reason: str
+) -> None:
+    worker = ScriptedWorker(server.url)
+    with connect(server.url.replace("http", "ws", 1) + PATH, open_timeout=PATIENCE_S) as socket:
+        socket.send(said)
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(timeout=PATIENCE_S)
+    assert closed.value.rcvd is not None
+    assert reason in closed.value.rcvd.reason
+    with worker:
+        # The server serves on.
+        worker.hear()
+        assert worker.welcome is not None
+
+
+def test_a_bad_message_ends_one_connection_and_its_step_is_taken_up_again(server: Server) -> None:
+    client = Client(server.url)
+    with ScriptedWorker(server.url, "broker.reserve") as bad:
+        client.create("create-shop", steps=[python("reserve")])
+        bad.next_call()
+        bad.socket.send('{"say": "done", "items": 3}')
+        with ScriptedWorker(server.url, "broker.reserve") as good:
+            again = good.next_call()
+            assert again.ref.attempt == 1
+            good.done(again)
+            assert ends(client, "create-shop")["status"]["phase"] == "Succeeded"
+
+
+def test_workers_are_counted_and_listed(server: Server) -> None:
+    client = Client(server.url)
+    with ScriptedWorker(
+        server.url, "broker.reserve", worker="host/7", queues=("slow",), concurrency=4
+    ) as worker:
+        worker.hear()
+        (told,) = client.ask("GET", "/workers")[1]["items"]
+        text = client.ask("GET", "/metrics")[1]
+
+    assert told.pop("since")
+    assert told == {
+        "name": "host/7",
+        "app": "broker:app",
+        "queues": ["slow"],
+        "concurrency": 4,
+        "atWork": 0,
+        "draining": False,
+    }
+    assert "interlock_workers_connected 1.0" in text
+    assert "interlock_worker_room 4.0" in text
+
+
+def test_a_server_that_stops_leaves_attempts_to_their_workers(server: Server) -> None:
+    """It is not the worker that was lost: the result is recorded by the next server."""
+    client = Client(server.url)
+    with ScriptedWorker(server.url, "broker.reserve") as worker:
+        client.create("create-shop", steps=[python("reserve")])
+        call = worker.next_call()
+        client.phase("create-shop", "Running")
+        assert server.stop() == 0
+        with pytest.raises(ConnectionClosed):
+            worker.hear()
+    server.start()
+    client = Client(server.url)
+    back = ScriptedWorker(
+        server.url, "broker.reserve", incarnation=worker.hello.incarnation, held=(call.ref,)
+    )
+    with back:
+        back.done(call, '"gear-17"')
+        back.until_recorded(call.ref)
+        job = ends(client, "create-shop")
+    assert job["status"]["execution"]["attempts"] == 1
+    assert job["status"]["phase"] == "Succeeded"
+
+
+def test_a_worker_that_does_not_read_holds_up_nobody(server: Server) -> None:
+    """Its socket is full, and its steps are cut off when it goes; others are served meanwhile."""
+    client = Client(server.url)
+    args = {f"text-{n}": "x" * 100_000 for n in range(5)}
+    big = {"python": {"function": "broker.big", "args": args}}
+    with ScriptedWorker(server.url, "broker.big", concurrency=100) as deaf:
+        for n in range(20):
+            client.create(f"big-{n}", steps=[{"name": "big", "run": big}])
+        with ScriptedWorker(server.url, "broker.reserve") as worker:
+            client.create("create-shop", steps=[python("reserve")])
+            worker.done(worker.next_call())
+            assert ends(client, "create-shop")["status"]["phase"] == "Succeeded"
+        deaf.vanish()
+        with ScriptedWorker(server.url, "broker.big", concurrency=100) as other:
+            for _ in range(20):
+                other.done(other.next_call())
+            client.wait(
+                lambda jobs: all(phase_of(jobs[f"big-{n}"]) == "Succeeded" for n in range(20))
+            )

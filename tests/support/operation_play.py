@@ -14,7 +14,13 @@ from msgspec.structs import replace
 from interlock.execution.children import Children
 from interlock.execution.decide import decide
 from interlock.execution.view import ExecutionView
-from interlock.resources.actions import ForgetTask, LaunchTask, RecordExecution, StopTask
+from interlock.resources.actions import (
+    CreateJob,
+    ForgetTask,
+    LaunchTask,
+    RecordExecution,
+    StopTask,
+)
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import (
     OPERATE_ANNOTATION,
@@ -25,11 +31,18 @@ from interlock.resources.job import (
     JobSpec,
     JobStatus,
     interventions,
+    steps_of,
 )
 from interlock.resources.metadata import Metadata
-from interlock.resources.operation import OperationState, OperationStatus, is_undo, step_of
+from interlock.resources.operation import (
+    ELABORATION,
+    OperationState,
+    OperationStatus,
+    is_undo,
+    step_of,
+)
 from interlock.resources.process import ProcessSpec
-from interlock.resources.steps import Step, StepWork
+from interlock.resources.steps import Elaboration, Step, StepWork
 from interlock.resources.tasks import ReportState, TaskId, TaskReport, returned_of
 from interlock.resources.transitions import has_ended, with_execution
 
@@ -72,6 +85,10 @@ class Play:
         self.job = Job(metadata=metadata, spec=spec, status=admitted)
         self.now = T0
         self.children = children
+        #: What a worker makes of the request, of an operation whose steps are not given.
+        self.elaboration: Elaboration | None = None
+        #: The Jobs that were made of parts of it.
+        self.made: list[Job] = []
         self.states = ["q00"]
         self.attempts: list[Attempt] = []
         self.most_at_once = 0
@@ -149,6 +166,8 @@ class Play:
                 self._launch(action.task.index, action.task.attempt)
             elif isinstance(action, StopTask):
                 self._stop(action.task)
+            elif isinstance(action, CreateJob):
+                self.made.append(action.job)
             elif isinstance(action, ForgetTask):
                 self._forget(action.task)
         return decision.wake_at
@@ -159,8 +178,9 @@ class Play:
             self.states.append(state)
 
     def _name(self, task: int) -> str:
-        steps = self.job.spec.steps
-        assert steps is not None
+        if task >= ELABORATION:
+            return "elaborate"
+        steps = steps_of(self.job)
         return ("-" if is_undo(task) else "") + steps[step_of(task)].name
 
     def _launch(self, task: int, attempt: int) -> None:
@@ -207,6 +227,7 @@ class Play:
                 exit_code=0 if outcome.how == "ok" else 1,
                 interrupted=outcome.how == "cut",
                 returned=returned_of(b"1") if outcome.how == "ok" else None,
+                elaboration=self.elaboration if key[0] >= ELABORATION else None,
             )
 
     def _report(self, task: int, attempt: int, state: ReportState) -> TaskReport:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from interlock.api.routing import Route
+from interlock.api.workers import WorkerDoor
 from interlock.control.caches import Caches
 from interlock.control.clock import SystemClock
 from interlock.control.garbage import INDEXES
 from interlock.control.reconciler import Change
 from interlock.forecast.rehearsal.front import NoLogs
 from interlock.forecast.service import Forecasting
+from interlock.modes.settings import Sweeping
+from interlock.modes.sweeper import Sweeper
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.reporting.logs import Logs
@@ -40,10 +43,14 @@ class Reports:
             clock=clock,
         )
         self.forecasting = Forecasting(caches=self._caches, clock=clock)
+        jobs = self._caches.of(Job)
+        self.sweeper = Sweeper(lambda: None, jobs, self.roster, clock, Sweeping())
 
     def routes(self) -> tuple[Route, ...]:
         """Everything that is told."""
-        return (*self.reporting.routes(), *self.forecasting.routes())
+        reports = (*self.reporting.routes(), *self.forecasting.routes())
+        workers = WorkerDoor(lambda: None)
+        return (*reports, *workers.routes(), *self.sweeper.routes())
 
     def note(self, resource: Resource) -> None:
         """Have the reports know of a resource."""

@@ -37,7 +37,7 @@ _numbers = itertools.count(1)
 class ScriptedWorker:
     """Connects on `enter`, and keeps what it is told until the test asks for it."""
 
-    def __init__(self, url: str, *functions: str, **hello: Any) -> None:
+    def __init__(self, url: str, *functions: str, token: str = "", **hello: Any) -> None:
         number = next(_numbers)
         self._address = url.replace("http", "ws", 1) + PATH
         self.hello = Hello(
@@ -48,6 +48,7 @@ class ScriptedWorker:
             functions=functions,
             **hello,
         )
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._stack = ExitStack()
         self._socket: ClientConnection | None = None
         self.calls: list[Call] = []
@@ -71,6 +72,7 @@ class ScriptedWorker:
                 max_size=MAX_FRAME,
                 ping_interval=None,
                 compression=None,
+                additional_headers=self._headers,
             )
         )
         self.say(self.hello)

@@ -15,7 +15,9 @@ from typing import Any
 from msgspec import Struct
 
 from interlock.api.answers import Answer, Cause, Details, RefusedError, bad_request, json_answer
+from interlock.api.authorization import sees_job
 from interlock.api.bodies import LARGE, read_beside, read_json, read_yaml
+from interlock.api.callers import Access
 from interlock.api.parameters import Parameter
 from interlock.api.requests import Media, Request, Send
 from interlock.api.routing import OnEach, OnResource, Right, Route, Said, Serve, on_jobs
@@ -125,6 +127,8 @@ class Actions:
                 method="POST",
                 path=f"/{command.kind.plural}/{{namespace}}/{{name}}/{command.name}",
                 right=_right(command),
+                access=Access.OPERATE,
+                filtered=command.kind is JOBS,
                 serve=self._serving(command),
                 gives=command.says,
                 takes="how, as an object; nothing at all is as good as {}",
@@ -184,7 +188,10 @@ class Actions:
         """What the order is about, as it is stored now."""
         parts = request.match.parts
         namespace, name = parts["namespace"], parts["name"]
-        noun = await self._store.get(Key(command.kind.name, namespace, name))
+        key = Key(command.kind.name, namespace, name)
+        noun = await self._store.get(key)
+        if isinstance(noun, Job) and not sees_job(request.caller, noun):
+            raise NotFoundError(key)
         if not command.needs_view:
             return noun
         assert isinstance(noun, ControlledJob)

@@ -18,6 +18,7 @@ from interlock.errors import (
     InvalidError,
     NotFoundError,
     Problem,
+    TooManyPendingError,
     UnavailableError,
 )
 from interlock.resources.codec import encode
@@ -147,6 +148,10 @@ def refusal_of(error: InterlockError, kind: Kind | None = None, name: str = "") 
             return RefusedError(409, message, reason="AlreadyExists", details=_details(key))
         case ConflictError(key=key):
             return _conflict(error, key)
+        case TooManyPendingError():
+            return RefusedError(
+                409, str(error), reason="TooManyPending", details=_about(kind, name)
+            )
         case ForbiddenError():
             return RefusedError(403, str(error), details=_about(kind, name))
         case ExpiredError():

@@ -21,6 +21,7 @@ from interlock.api.reads import Reads
 from interlock.api.requests import Receive, Request, Scope, Send
 from interlock.api.routing import Route, Router, Serve, Target, resource_routes
 from interlock.api.security import Guard, Security
+from interlock.api.submitting import Desk, Submitting
 from interlock.api.views import Views
 from interlock.api.watches import MAX_WATCHES, Watches
 from interlock.api.writes import Writes
@@ -51,6 +52,7 @@ class ApiApp:
         most_watches: int = MAX_WATCHES,
         mode: Mode = Mode.EMBEDDED,
         journal: Journal | None = None,
+        desk: Desk | None = None,
     ) -> None:
         self._security: Guard = security or Security()
         self._date = HttpDate(now)
@@ -61,7 +63,10 @@ class ApiApp:
         self._watches = Watches(store, views, most=most_watches)
         registry = metrics if metrics is not None else CollectorRegistry()
         self._measures = Measures(registry, self._watches)
+        self._desk = desk
         actions = Actions(store, self._writes, now).routes()
+        if desk is not None:
+            actions = (*actions, *Submitting(store, self._writes, desk, mode).routes())
         documents = Documents(registry, ready, (*routes, *actions))
         self._lasting = Lasting()
         #: Everything that is served.
@@ -76,6 +81,8 @@ class ApiApp:
     def stop(self) -> None:
         """End all watches and take no new ones. Other requests go on."""
         self._watches.stop()
+        if self._desk is not None:
+            self._desk.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""

@@ -43,7 +43,13 @@ class Documents:
             "/readyz", self._readiness, "whether it is ready, and what is wrong", refusals=(503,)
         )
         yield _read("/", self._page, "this page", media="text/html")
-        yield _read("/metrics", self._metrics, "measurements for Prometheus", media="text/plain")
+        yield _read(
+            "/metrics",
+            self._metrics,
+            "measurements for Prometheus",
+            media="text/plain",
+            filtered=False,
+        )
         yield _read("/openapi/v3/reports", self._reports, "the schemas of all but the resources")
         yield from _STATIC
 
@@ -74,11 +80,13 @@ def _read(
     *,
     media: str = "application/json",
     refusals: tuple[int, ...] = (),
+    filtered: bool = True,
 ) -> Route:
     return Route(
         method="GET",
         path=path,
         right=OnPath("get"),
+        filtered=filtered,
         serve=_serving(answer),
         gives=gives,
         media=media,

@@ -15,7 +15,7 @@ class ExpelledError(RefusedError):
 
     def __init__(self) -> None:
         challenge = ((b"www-authenticate", b"Bearer"),)
-        super().__init__(401, "the token is not valid any more", headers=challenge)
+        super().__init__(401, "the token is not valid any more, or allows less", headers=challenge)
 
 
 class Lasting:

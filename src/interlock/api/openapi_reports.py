@@ -35,11 +35,12 @@ def reports_document(routes: Sequence[Route]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for route in told_of:
         method = route.method.lower()
-        if method in paths.get(route.path, {}):
+        path = route.path.replace("...", "")
+        if method in paths.get(path, {}):
             continue  # The same, told more narrowly by a parameter.
         also = " It is also a WebSocket." if route.path in sockets else ""
         schema = shown.get(id(route.shows), {})
-        paths.setdefault(route.path, {})[method] = _operation(route, schema, also)
+        paths.setdefault(path, {})[method] = _operation(route, schema, also)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Interlock reports", "version": __version__},
@@ -50,7 +51,10 @@ def reports_document(routes: Sequence[Route]) -> dict[str, Any]:
 
 def _operation(route: Route, schema: dict[str, Any], also: str) -> dict[str, Any]:
     content = {route.media: {"schema": schema} if schema else {}}
-    responses: dict[str, Any] = {"200": {"description": route.gives, "content": content}}
+    done = (200, *route.successes)
+    responses: dict[str, Any] = {
+        str(code): {"description": route.gives, "content": content} for code in done
+    }
     for code in _codes(route):
         # What is wrong with a server is told in the same words as that nothing is.
         body = content if code == 503 and isinstance(route.right, ForAll) else _STATUS
@@ -59,7 +63,7 @@ def _operation(route: Route, schema: dict[str, Any], also: str) -> dict[str, Any
     return {
         "operationId": _operation_id(route),
         "description": f"{route.gives[:1].upper()}{route.gives[1:]}.{also}",
-        "parameters": [*_in_path(route.path), *_in_query(route)],
+        "parameters": [*_in_path(route.path), *_in_query(route), *_in_headers(route)],
         **body,
         "responses": responses,
     }
@@ -81,8 +85,9 @@ def _codes(route: Route) -> list[int]:
 
 
 def _in_path(path: str) -> Iterable[dict[str, Any]]:
-    for name in re.findall(r"{(\w+)}", path):
-        yield {"in": "path", "name": name, "required": True, "schema": {"type": "string"}}
+    for name, many in re.findall(r"{(\w+)(\.\.\.)?}", path):
+        told = {"description": "One name, or several with '/' between them."} if many else {}
+        yield {"in": "path", "name": name, "required": True, "schema": {"type": "string"}, **told}
 
 
 def _in_query(route: Route) -> Iterable[dict[str, Any]]:
@@ -90,8 +95,15 @@ def _in_query(route: Route) -> Iterable[dict[str, Any]]:
         yield {"in": "query", "name": one.name, "description": one.says, "schema": one.schema()}
 
 
+def _in_headers(route: Route) -> Iterable[dict[str, Any]]:
+    for one in route.headers:
+        yield {"in": "header", "name": one.name, "description": one.says, "schema": one.schema()}
+
+
 def _operation_id(route: Route) -> str:
-    words = [part.strip("{}") for part in re.split(r"[/.]", route.path) if part]
+    words = [
+        part.strip("{}").removesuffix("...") for part in re.split(r"/|\b\.", route.path) if part
+    ]
     return route.method.lower() + "".join(
         f"{word[:1].upper()}{word[1:]}" for word in words or ["page"]
     )

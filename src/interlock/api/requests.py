@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from interlock.api.answers import RefusedError, bad_request
+from interlock.api.callers import NOBODY, Caller
 
 if TYPE_CHECKING:
     from interlock.api.routing import Match
@@ -115,11 +116,11 @@ class Request:
     """One request, read as far as was needed."""
 
     __slots__ = (
+        "caller",
         "headers",
         "match",
         "method",
         "path",
-        "person",
         "query_string",
         "receive",
         "scope",
@@ -130,13 +131,18 @@ class Request:
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
-        #: Who asks, as the door found out by proof, not by the client's word; empty when unknown.
-        self.person = ""
+        #: Who asks, as the door found out by proof, not by the client's word.
+        self.caller: Caller = NOBODY
         self.method: str = SOCKET if scope["type"] == "websocket" else scope["method"]
         self.path: str = scope["path"]
         self.query_string: bytes = scope["query_string"]
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.receive = receive
+
+    @property
+    def person(self) -> str:
+        """The name of who asks; empty when unknown."""
+        return self.caller.name
 
     @property
     def query(self) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args
 from msgspec import Struct
 
 from interlock.api.answers import Answer, RefusedError
+from interlock.api.callers import Access
 from interlock.api.parameters import Parameter
 from interlock.api.requests import FLAGS, SOCKET, Request, Send
 from interlock.resources.kinds import JOBS, KINDS, Kind
@@ -165,16 +166,25 @@ class Route(Struct, frozen=True, kw_only=True):
     """One row of the table. GET is for HEAD too; `SOCKET` is the method of WebSockets."""
 
     method: str
-    #: Parts in braces stand for any word.
+    #: Parts in braces stand for any word. A first part such as `{path...}` stands for one or more,
+    #: in paths that begin like none of the other routes.
     path: str
     right: Right
     serve: Serve
     #: What people are told that it gives.
     gives: str = ""
+    #: On a server with named tokens: the right that it takes. None reads it off `right`, and takes
+    #: an admin for what is about nothing that others may have to do with.
+    access: Access | None = None
+    #: Whether who answers leaves out all that the caller does not see (`Caller.sees`), or shows
+    #: nothing that is anybody's. Else it takes a right on everything.
+    filtered: bool = False
     #: Whether an answer may go on for ever; whoever loses the right to it is cut off.
     lasts: bool = False
     #: What may be said in its query.
     query: tuple[Parameter, ...] = ()
+    #: What may be said in headers of its own.
+    headers: tuple[Parameter, ...] = ()
     #: What its body is, in words; empty when it takes none.
     takes: str = ""
     #: The type of its body, when that is one of ours and no resource.
@@ -182,6 +192,8 @@ class Route(Struct, frozen=True, kw_only=True):
     #: What it answers with when that is JSON: a type of ours.
     shows: Any = None
     media: str = "application/json"
+    #: The codes with which it may answer well, beside 200.
+    successes: tuple[int, ...] = ()
     #: How it may refuse, beside the ways that every route has.
     refusals: tuple[int, ...] = ()
     when: When | None = None
@@ -233,7 +245,11 @@ async def _refuse(request: Request, send: Send) -> Answer:  # noqa: ARG001
 
 def _nowhere(method: str) -> Route:
     """What stands for everything that is not in the table: it is asked for, and refused."""
-    return Route(method=method, path="", right=OnPath(method.lower()), serve=_refuse)
+    right = OnPath(method.lower())
+    # Which paths there are is told to whoever may read anything at all.
+    return Route(
+        method=method, path="", right=right, serve=_refuse, access=Access.READ, filtered=True
+    )
 
 
 class Router:
@@ -243,15 +259,20 @@ class Router:
         #: The whole table.
         self.routes = tuple(routes)
         self._shapes: dict[tuple[str, ...], dict[str, list[Route]]] = {}
+        self._tails: dict[tuple[str, ...], dict[str, list[Route]]] = {}
         for route in self.routes:
             self._add(route)
         # A word of its own goes before one that stands for any.
         self._order = sorted(self._shapes, key=lambda shape: [not word for word in shape])
+        self._taken = {shape[0] for shape in self._shapes if shape and shape[0]}
         self._found = lru_cache(maxsize=_REMEMBERED)(self._find)
 
     def _add(self, route: Route) -> None:
         shape = tuple("" if _is_word(part) else part for part in _split(route.path))
-        rows = self._shapes.setdefault(shape, {}).setdefault(route.method, [])
+        shapes = self._shapes
+        if _is_path(route.path):
+            shape, shapes = shape[1:], self._tails
+        rows = shapes.setdefault(shape, {}).setdefault(route.method, [])
         if any(row.when == route.when for row in rows):
             raise ValueError(f"{route.method} {route.path}: there are two routes")
         rows.append(route)
@@ -279,12 +300,23 @@ class Router:
                 rows = self._shapes[shape]
                 refused = Match(_nowhere(method), path=path, allowed=tuple(rows))
                 return (*(_matched(row, words) for row in rows.get(method, ())), refused)
-        return (Match(_nowhere(method), path=path),)
+        return (*self._find_tail(method, path, words), Match(_nowhere(method), path=path))
+
+    def _find_tail(self, method: str, path: str, words: list[str]) -> Iterator[Match]:
+        """The matches of a path that begins like no other route."""
+        if not words or words[0] in self._taken:
+            return
+        for shape, rows in self._tails.items():
+            many = len(words) - len(shape)
+            if many > 0 and tuple(words[many:]) == shape:
+                joined = ["/".join(words[:many]), *words[many:]]
+                yield from (_matched(row, joined, path) for row in rows.get(method, ()))
+                yield Match(_nowhere(method), path=path, allowed=tuple(rows))
 
 
-def _matched(route: Route, words: list[str]) -> Match:
+def _matched(route: Route, words: list[str], path: str = "") -> Match:
     parts = {
-        part[1:-1]: word
+        _word(part): word
         for part, word in zip(_split(route.path), words, strict=True)
         if _is_word(part)
     }
@@ -292,7 +324,7 @@ def _matched(route: Route, words: list[str]) -> Match:
     if route.kind is not None:
         name = parts.get("name", "")
         target = Target(route.kind, parts.get("namespace"), name, route.subresource)
-    return Match(route, parts, "/" + "/".join(words), target)
+    return Match(route, parts, path or "/" + "/".join(words), target)
 
 
 def _split(path: str) -> list[str]:
@@ -303,8 +335,17 @@ def _is_word(part: str) -> bool:
     return part.startswith("{")
 
 
+def _word(part: str) -> str:
+    return part[1:-1].removesuffix("...")
+
+
 def _words(path: str) -> Iterator[str]:
-    return (part[1:-1] for part in _split(path) if _is_word(part))
+    return (_word(part) for part in _split(path) if _is_word(part))
+
+
+def _is_path(path: str) -> bool:
+    """Whether the first part of a route stands for several words."""
+    return path.partition("}")[0].endswith("...")
 
 
 def _is_good(word: str) -> bool:

@@ -1,8 +1,8 @@
-"""Authentication. On loopback the server's own user and root; elsewhere whoever has the token.
+"""Authentication. On loopback the server's own user and root; elsewhere whoever has a token.
 
 Whose a connection on this machine is, the kernel says. A page in a browser is not its user: a
 foreign `Origin` is always refused, and on loopback a foreign `Host` too, so that no name that an
-attacker points at 127.0.0.1 gets in.
+attacker points at 127.0.0.1 gets in. What somebody who is in may do says `authorization`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from interlock.api.answers import Cause, Details, RefusedError
+from interlock.api.authorization import check_access
+from interlock.api.callers import Access, Caller, trusted
 from interlock.api.requests import Request
-from interlock.api.socket_diag import CALLER, UNASKED, Caller
+from interlock.api.socket_diag import PEER, UNASKED, Peer
 from interlock.errors import InterlockError
 from interlock.private_files import (
     NotPrivateError,
@@ -35,8 +38,8 @@ from interlock.private_files import (
 
 MIN_TOKEN = 16
 #: What a token's owner may be called: users, mail addresses, and accounts of services.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+/-]{0,127}")
-_NAME_WORDS = "letters, digits and . _ @ + / -, at most 128"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+/-]{0,127}")
+NAME_WORDS = "letters, digits and . _ @ + / -, at most 128"
 #: Marks the refusal of a connection that belongs to another user.
 OTHER_USER = "OtherUser"
 _WAYS_IN = (
@@ -104,6 +107,13 @@ class Token(Struct, frozen=True):
 
     secret: bytes
     name: str = ""
+    rights: frozenset[Access] = frozenset({Access.ADMIN})
+    paths: frozenset[str] = frozenset()
+
+    @property
+    def caller(self) -> Caller:
+        """Whoever shows it."""
+        return Caller(name=self.name, rights=self.rights, paths=self.paths)
 
     def __repr__(self) -> str:
         return f"Token({self.name!r})"
@@ -134,7 +144,8 @@ class Security(Struct, kw_only=True):
         """Let a request in.
 
         Raises:
-            RefusedError: It comes from a foreign page, without a token, or from another user.
+            RefusedError: It comes from a foreign page, without a token, from another user, or
+                from somebody without the right to it.
         """
         check_origin(request)
         headers = request.headers
@@ -143,28 +154,39 @@ class Security(Struct, kw_only=True):
             raise RefusedError(403, "this server answers to names of the loopback interface only")
         if request.match.is_open:
             return
-        caller: Caller = request.scope.get("state", {}).get(CALLER, UNASKED)
+        peer: Peer = request.scope.get("state", {}).get(PEER, UNASKED)
+        caller = trusted()
         if self.tokens:
             token = self._token_of(request)
             if token is None:
                 raise unauthorized("a valid token is needed: Authorization: Bearer TOKEN")
             # Whose the connection is says less: a proxy's is one and the same for everybody.
-            request.person = token.name
-        elif self.asks_the_kernel and caller.uid not in self.users:
-            raise await self._other_user(caller)
-        if not request.person and caller.uid is not None:
-            request.person = await self.names.of(caller.uid)
+            caller = token.caller
+        elif self.asks_the_kernel and peer.uid not in self.users:
+            raise await self._other_user(peer)
+        if not caller.name and peer.uid is not None:
+            caller = replace(caller, name=await self.names.of(peer.uid))
+        request.caller = caller
+        check_access(request.match.route, caller)
 
     def knows(self, request: Request) -> bool:
-        """Whether the token of a request that was let in still lets in."""
-        return not self.tokens or request.match.is_open or self._token_of(request) is not None
+        """Whether the token of a request that was let in still allows all that it did."""
+        if not self.tokens or request.match.is_open:
+            return True
+        token, had = self._token_of(request), request.caller
+        return (
+            token is not None
+            and token.name in ("", had.name)
+            and token.rights >= had.rights
+            and token.paths >= had.paths
+        )
 
-    async def _other_user(self, caller: Caller) -> RefusedError:
+    async def _other_user(self, peer: Peer) -> RefusedError:
         me = os.geteuid()
         mine = f"{await self.names.of(me)} and root" if me else "root"
-        told = caller.why
-        if caller.uid is not None:
-            told = f"the kernel says that it belongs to {await self.names.of(caller.uid)}"
+        told = peer.why
+        if peer.uid is not None:
+            told = f"the kernel says that it belongs to {await self.names.of(peer.uid)}"
         return RefusedError(
             403,
             f"this server answers connections of {mine} alone, and not this one: {told}",
@@ -230,9 +252,9 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
             whose = f" of {name[:80]!r}" if name else ""
             expected = f"expected tokens of at least {MIN_TOKEN} characters"
             raise TokenFileError(f"{path}: {expected}, found one{whose} with {len(secret)}")
-        if name and not _NAME.fullmatch(name):
+        if name and not NAME.fullmatch(name):
             hint = "a line is NAME:TOKEN, or TOKEN alone"
-            raise TokenFileError(f"{path}: {name[:80]!r} is no name: expected {_NAME_WORDS}", hint)
+            raise TokenFileError(f"{path}: {name[:80]!r} is no name: expected {NAME_WORDS}", hint)
         if named.setdefault(secret, name) != name:
             whose = f"{named[secret] or 'nobody'} and {name or 'nobody'}"
             raise TokenFileError(f"{path}: one token is given twice, for {whose}")

@@ -18,7 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from interlock.api.connections import Complaints, Connections, Limits
 from interlock.api.requests import Receive, Scope, Send
-from interlock.api.socket_diag import CALLER, caller_at
+from interlock.api.socket_diag import PEER, peer_at
 from interlock.errors import InterlockError
 
 #: What a request line and all headers may take together.
@@ -158,7 +158,7 @@ class _BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(cast(asyncio.Transport, transport))
         # Asked at once: a client may be gone before its request is whole. An upgrade keeps it.
-        self.app_state = {**self.app_state, CALLER: caller_at(transport)}
+        self.app_state = {**self.app_state, PEER: peer_at(transport)}
 
     def data_received(self, data: bytes) -> None:
         self._piece = len(data)

@@ -45,7 +45,7 @@ _ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2 = 1, 4, 5
 _OPEN_STATES = frozenset({_ESTABLISHED, _FIN_WAIT1, _FIN_WAIT2})
 
 #: Where a request's scope says who is at the other end of its connection.
-CALLER = "interlock.caller"
+PEER = "interlock.peer"
 
 #: An address and a port.
 End = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
@@ -60,7 +60,7 @@ class Found(Struct, frozen=True):
     inode: int
 
 
-class Caller(Struct, frozen=True):
+class Peer(Struct, frozen=True):
     """Who is at the other end of a connection."""
 
     #: None when nobody can tell.
@@ -69,20 +69,20 @@ class Caller(Struct, frozen=True):
     why: str = ""
 
 
-UNASKED = Caller(None, "the kernel was not asked whose it is")
+UNASKED = Peer(None, "the kernel was not asked whose it is")
 
 
-def caller_of(found: Found | None) -> Caller:
+def peer_of(found: Found | None) -> Peer:
     """Whose a socket is, as far as that can be believed."""
     if found is None:
-        return Caller(
+        return Peer(
             None,
             "the kernel knows no such connection here: it was closed already, or it comes out of "
             "another network namespace, a container's say",
         )
     if found.inode == 0 or found.state not in _OPEN_STATES:
-        return Caller(None, "its other end was closed already, and so belongs to nobody")
-    return Caller(found.uid)
+        return Peer(None, "its other end was closed already, and so belongs to nobody")
+    return Peer(found.uid)
 
 
 class Diagnostics(Protocol):
@@ -236,25 +236,25 @@ def _works(way: Diagnostics) -> bool:
             return False
 
 
-def ask(way: Diagnostics, accepted: socket.socket) -> Caller:
+def ask(way: Diagnostics, accepted: socket.socket) -> Peer:
     """Whose the other end of a connection is that was accepted here."""
     try:
         own, other = _end(accepted.getsockname()), _end(accepted.getpeername())
         if not other[0].is_loopback and other[0] != own[0]:
-            return Caller(None, "it comes from another machine")
-        caller = caller_of(way.find(other, own))
+            return Peer(None, "it comes from another machine")
+        peer = peer_of(way.find(other, own))
         # Still connected: so what was found is the other end of this very connection.
         accepted.getpeername()
     except OSError as error:
-        return Caller(None, f"the kernel does not tell whose it is ({error.strerror})")
-    return caller
+        return Peer(None, f"the kernel does not tell whose it is ({error.strerror})")
+    return peer
 
 
 def _end(name: tuple[str, int]) -> End:
     return _plain(ipaddress.ip_address(name[0].partition("%")[0])), name[1]
 
 
-def caller_at(transport: asyncio.BaseTransport) -> Caller:
+def peer_at(transport: asyncio.BaseTransport) -> Peer:
     """Whose the other end of a connection is; asked once, as soon as it is accepted."""
     way = diagnostics()
     given = transport.get_extra_info("socket")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from interlock.api.answers import Answer, RefusedError, json_answer
+from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
 from interlock.api.requests import SOCKET, Request, Send
 from interlock.api.routing import OnPath, Route
 from interlock.errors import FencedError
@@ -89,6 +89,13 @@ class WorkerDoor:
                 serve=self._serve,
                 gives="orders for a worker, which answers with results",
                 lasts=True,
+            ),
+            Route(
+                method="GET",
+                path=PATH,
+                right=WORKER_RIGHT,
+                serve=_refuse,
+                gives="nothing: only a WebSocket is served",
             ),
             Route(
                 method="GET",
@@ -180,6 +187,10 @@ class WorkerDoor:
                 if runtime.has(connection, task):
                     # Awaited: what is said next may be that the attempt is over.
                     await self._output.write(task, said.text)
+
+
+async def _refuse(request: Request, send: Send) -> Answer:  # noqa: ARG001
+    raise bad_request("workers connect here by WebSocket")
 
 
 async def _talk(connection: Connection, send: Send) -> None:

@@ -155,6 +155,19 @@ class Writes:
         _check_change(target, old, new, self._now(), self._mode)
         return await self._store.update(new, dry_run=dry_run)
 
+    def read_new(self, document: bytes, kind: str) -> tuple[Resource, tuple[str, ...]]:
+        """A new resource, checked as everything that is created, and what to say about it.
+
+        Raises:
+            BadRequestError: It cannot be read.
+            InvalidError: It may not be.
+        """
+        return read_resource(document, kind, also=_flaws_of_new(self._mode))
+
+    async def store_read(self, new: Resource, person: str) -> Resource:
+        """Store what `read_new` gave, for whoever sent it."""
+        return await self._store.create(completed(None, prepared(new), person))
+
     async def store_new(self, new: Resource, person: str, *, dry_run: bool) -> Resource:
         """Store what a command made, as if whoever ordered it had sent it.
 

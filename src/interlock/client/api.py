@@ -66,6 +66,8 @@ class Api:
         self._target = target
         #: The server's clock when it last answered: "Mon, 05 Jan 2026 12:00:00 GMT".
         self.date = ""
+        #: Whether what the server wants people to know is printed.
+        self.warns = True
         self._warned: set[str] = set()
         #: Whether the proof of who we are was found out anew since the server last believed it.
         self._is_renewed = False
@@ -105,13 +107,13 @@ class Api:
             content = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = content_type
         for tries_left in reversed(range(_TRIES)):
-            answer = self._wire.request(method, path + _query(query), headers, content)
+            answer = self._wire.request(method, path + query_of(query), headers, content)
             data = self._read(answer)
             if answer.status < 300 or not self._may_help(answer, tries_left):
                 break
         self._heed(answer)
         if answer.status >= 300:
-            raise self._refusal(answer.status, data)
+            raise refusal_of(self._target, answer.status, data)
         return data
 
     def stream(
@@ -120,12 +122,12 @@ class Api:
     ) -> Answer:  # fmt: skip
         """Ask for an answer that is read as it comes."""
         for tries_left in reversed(range(_TRIES)):
-            answer = self._wire.stream(method, path + _query(query), {"Accept": accept}, b"")
+            answer = self._wire.stream(method, path + query_of(query), {"Accept": accept}, b"")
             if answer.status < 300:
                 break
             data = self._read(answer)
             if not self._may_help(answer, tries_left):
-                raise self._refusal(answer.status, data)
+                raise refusal_of(self._target, answer.status, data)
         self._heed(answer)
         return answer
 
@@ -149,7 +151,7 @@ class Api:
         self.date = answer.headers.get("date", "") or self.date
         self._is_renewed = answer.status == 401
         # A server of our own says what the check of the files has said already.
-        for warning in answer.warnings if self._target.by_context else ():
+        for warning in answer.warnings if self._target.by_context and self.warns else ():
             # 299 - "the text"
             text = warning.split(" ", 2)[-1].removeprefix('"').removesuffix('"')
             text = text.replace('\\"', '"').replace("\\\\", "\\")
@@ -167,39 +169,6 @@ class Api:
             ) from None
         self._wire.keep(answer)
         return data
-
-    def _refusal(self, status: int, data: bytes) -> AnswerError:
-        try:
-            body = json.loads(data)
-        except ValueError:
-            body = {}
-        if not isinstance(body, dict):
-            body = {}
-        text = data.decode(errors="replace").strip().partition("\n")[0][:200]
-        told = str(body.get("message") or body.get("detail") or body.get("error") or text)
-        if text == _NO_SUCH_KIND:
-            error = AnswerError(
-                status, body, "the cluster does not know Interlock's kinds", NOT_FOUND
-            )
-            error.hint = "install them: interlock manifests --only crds | kubectl apply -f -"
-            return error
-        code = _CODES.get(status, UNREACHABLE if status >= 500 else FAILED)
-        error = AnswerError(status, body, told or f"the server answered {status}", code)
-        error.hint = _HINTS.get(status, "")
-        if status == 401 and self._target.by_context:
-            error.hint = self._target.hint
-        elif status in (401, 403) and self._target.note:
-            error.hint = "; ".join(filter(None, (error.hint, self._target.note)))
-        details = body.get("details")
-        if status == 404 and isinstance(details, dict) and details.get("kind") == "namespaces":
-            made = f"{{kind: Namespace, metadata: {{name: {details.get('name')}}}}}"
-            error.hint = f"make it with: echo '{made}' | interlock apply -f -"
-        if status == 404 and self._target.base and "requested resource" in told:
-            error.hint = f"the address ends in {self._target.base}: leave that out?"
-        for cause in error.causes:
-            if cause.get("reason") == _OTHER_USER:
-                error.hint = cause.get("message", "")
-        return error
 
     def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any]:
         """One resource."""
@@ -248,6 +217,39 @@ class Api:
         )
 
 
+def refusal_of(target: Target, status: int, data: bytes) -> AnswerError:
+    """The refusal that an answer is, with what to do about it."""
+    try:
+        body = json.loads(data)
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    text = data.decode(errors="replace").strip().partition("\n")[0][:200]
+    told = str(body.get("message") or body.get("detail") or body.get("error") or text)
+    if text == _NO_SUCH_KIND:
+        error = AnswerError(status, body, "the cluster does not know Interlock's kinds", NOT_FOUND)
+        error.hint = "install them: interlock manifests --only crds | kubectl apply -f -"
+        return error
+    code = _CODES.get(status, UNREACHABLE if status >= 500 else FAILED)
+    error = AnswerError(status, body, told or f"the server answered {status}", code)
+    error.hint = _HINTS.get(status, "")
+    if status == 401 and target.by_context:
+        error.hint = target.hint
+    elif status in (401, 403) and target.note:
+        error.hint = "; ".join(filter(None, (error.hint, target.note)))
+    details = body.get("details")
+    if status == 404 and isinstance(details, dict) and details.get("kind") == "namespaces":
+        made = f"{{kind: Namespace, metadata: {{name: {details.get('name')}}}}}"
+        error.hint = f"make it with: echo '{made}' | interlock apply -f -"
+    if status == 404 and target.base and "requested resource" in told:
+        error.hint = f"the address ends in {target.base}: leave that out?"
+    for cause in error.causes:
+        if cause.get("reason") == _OTHER_USER:
+            error.hint = cause.get("message", "")
+    return error
+
+
 def _dry(dry_run: bool) -> dict[str, object]:
     query: dict[str, object] = {"fieldManager": "interlock", "fieldValidation": "Strict"}
     if dry_run:
@@ -255,7 +257,7 @@ def _dry(dry_run: bool) -> dict[str, object]:
     return query
 
 
-def _query(query: Mapping[str, object] | None) -> str:
+def query_of(query: Mapping[str, object] | None) -> str:
     """The query with what is empty left out."""
     pairs = [
         f"{quote(name)}={quote(str(value))}"

@@ -63,8 +63,10 @@ class CommandError(Exception):
 class UnreachableError(CommandError):
     """No server answers."""
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
+    def __init__(self, message: str, *, hint: str = "", sent: bool = False) -> None:
         super().__init__(message, hint=hint, code=UNREACHABLE)
+        #: Whether the server may have been asked, and so may have done something.
+        self.sent = sent
 
 
 class AnswerError(CommandError):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 10.0
 #: An ordinary request that was not answered by then is given up.
-_ANSWER_S = 120.0
+ANSWER_S = 120.0
 #: A head, or a line between chunks, is never longer.
 _MOST_HEAD, _MOST_LINE = 65_536, 4096
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -163,12 +163,14 @@ class Wire:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._idle: socket.socket | None = None
+        #: So long an ordinary request may take to be answered.
+        self.answer_s = ANSWER_S
 
     def request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
         """Ask; `keep` the answer once it was read, so that the connection is used again."""
-        self._keep_secrets()
+        keep_secrets(self._target)
         sock = self._take_idle() or self._connect()
-        sock.settimeout(_ANSWER_S)
+        sock.settimeout(self.answer_s)
         return self._exchange(sock, method, path, headers, body)
 
     def keep(self, answer: Answer) -> None:
@@ -182,9 +184,9 @@ class Wire:
 
     def stream(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Answer:
         """Ask for an answer without a foreseeable end."""
-        self._keep_secrets()
+        keep_secrets(self._target)
         sock = self._connect()
-        sock.settimeout(_ANSWER_S)
+        sock.settimeout(ANSWER_S)
         answer = self._exchange(sock, method, path, headers, body)
         sock.settimeout(None)
         return answer
@@ -194,16 +196,6 @@ class Wire:
         if self._idle is not None:
             self._idle.close()
             self._idle = None
-
-    def _keep_secrets(self) -> None:
-        """Refuse to show a token where everybody on the way could read it."""
-        if not self._target.may_tell_secrets:
-            raise CommandError(
-                f"the token would travel to {self._target.url} in the clear",
-                hint="use https://; or, when something else encrypts, --insecure-token "
-                "(INTERLOCK_INSECURE_TOKEN=1)",
-                code=BAD_INPUT,
-            )
 
     def _take_idle(self) -> socket.socket | None:
         sock, self._idle = self._idle, None
@@ -247,24 +239,38 @@ class Wire:
         self, sock: socket.socket, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> Answer:
         try:
-            sock.sendall(self._head(method, path, headers, body) + body)
+            sock.sendall(head_of(self._target, method, path, headers, body) + body)
             return read_answer(sock)
         except OSError as error:
             sock.close()
             raise UnreachableError(
                 f"lost the connection to {self._target.url} ({error.strerror or error})",
                 hint=self._target.hint,
+                sent=True,
             ) from None
 
-    def _head(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-        lines = [f"{method} {self._target.base}{path} HTTP/1.1", f"Host: {self._target.authority}"]
-        if body or method in ("POST", "PUT", "PATCH"):
-            lines.append(f"Content-Length: {len(body)}")
-        if self._target.token:
-            lines.append(f"Authorization: Bearer {self._target.token}")
-        lines += [f"{name}: {value}" for name, value in self._target.headers]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+def keep_secrets(target: Target) -> None:
+    """Refuse to show a token where everybody on the way could read it."""
+    if not target.may_tell_secrets:
+        raise CommandError(
+            f"the token would travel to {target.url} in the clear",
+            hint="use https://; or, when something else encrypts, --insecure-token "
+            "(INTERLOCK_INSECURE_TOKEN=1)",
+            code=BAD_INPUT,
+        )
+
+
+def head_of(target: Target, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+    """What goes before the body of a request."""
+    lines = [f"{method} {target.base}{path} HTTP/1.1", f"Host: {target.authority}"]
+    if body or method in ("POST", "PUT", "PATCH"):
+        lines.append(f"Content-Length: {len(body)}")
+    if target.token:
+        lines.append(f"Authorization: Bearer {target.token}")
+    lines += [f"{name}: {value}" for name, value in target.headers]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -304,6 +310,14 @@ def read_answer(sock: socket.socket) -> Answer:
 
 
 def _parse_head(sock: socket.socket, head: bytes, rest: bytes) -> Answer:
+    status, pairs = parse_head(head)
+    answer = Answer(sock, status, dict(pairs), rest)
+    answer.warnings = [value for name, value in pairs if name == "warning"]
+    return answer
+
+
+def parse_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
+    """The status of an answer, and its headers with their names in small letters."""
     first, *lines = head.decode("latin-1").split("\r\n")
     words = first.split(" ", 2)
     if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
@@ -312,6 +326,4 @@ def _parse_head(sock: socket.socket, head: bytes, rest: bytes) -> Answer:
         (name.strip().lower(), value.strip())
         for name, _, value in (line.partition(":") for line in lines)
     ]
-    answer = Answer(sock, int(words[1]), dict(pairs), rest)
-    answer.warnings = [value for name, value in pairs if name == "warning"]
-    return answer
+    return int(words[1]), pairs

@@ -16,23 +16,26 @@ def wrap(sock: socket.socket, target: Target, context: ssl.SSLContext) -> socket
     """Encrypt a connection as the target asks."""
     try:
         return context.wrap_socket(sock, server_hostname=target.tls_name or target.host)
-    except ssl.SSLCertVerificationError as error:
-        raise UnreachableError(
+    except OSError as error:
+        raise refused_by(target, error) from None
+
+
+def refused_by(target: Target, error: OSError) -> UnreachableError:
+    """Why there is no TLS with the target."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return UnreachableError(
             f"{target.url} is not trusted: {error.verify_message}",
             hint=target.hint
             if target.by_context
             else "give the authority that signed its certificate with --ca-file",
-        ) from None
-    except ssl.SSLError as error:
-        if error.reason in _NOT_TLS:
-            plain = target.url.replace("https://", "http://", 1)
-            raise UnreachableError(
-                f"{target.url} does not speak https",
-                hint=target.hint if target.by_context else f"perhaps it speaks http: {plain}",
-            ) from None
-        raise UnreachableError(f"no TLS with {target.url} ({error})") from None
-    except OSError as error:
-        raise UnreachableError(f"no TLS with {target.url} ({error})") from None
+        )
+    if isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
+        plain = target.url.replace("https://", "http://", 1)
+        return UnreachableError(
+            f"{target.url} does not speak https",
+            hint=target.hint if target.by_context else f"perhaps it speaks http: {plain}",
+        )
+    return UnreachableError(f"no TLS with {target.url} ({error})")
 
 
 #: How the library says that what came back is no TLS at all.

@@ -34,8 +34,9 @@ from interlock.errors import (
     UnavailableError,
 )
 from interlock.resources.actions import Action, Decision, ForgetTask, StopTask
+from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Order, Resource, Trouble
-from interlock.resources.tasks import TaskReport
+from interlock.resources.tasks import ReportState, TaskReport
 from interlock.store.contract import Journal, JournalEntry
 
 logger = logging.getLogger("interlock.loop")
@@ -48,6 +49,8 @@ _AT_ONCE = 3
 #: Told when they begin; after that the object says that they last.
 _REFUSALS = (OrderDeniedError, ForbiddenError)
 
+#: What an attempt that is under way is.
+_LIVE = frozenset({ReportState.ACCEPTED, ReportState.RUNNING})
 #: What keys that back off may wait for.
 _STORE, _RUNTIME = "store", "runtime"
 
@@ -177,6 +180,29 @@ class Loop:
     def wake(self, room: str, key: Key) -> None:
         """Have a room look at a key."""
         self._queue.wake(Item(room, key))
+
+    def post(self, resource: Resource) -> bool:
+        """Wake the rooms about a resource as if it were new; returns whether that was news."""
+        change, is_news = Change(None, resource), False
+        for room, reconciler in self._rooms.items():
+            try:
+                for key in reconciler.wakes(change):
+                    is_news |= self._queue.wake(Item(room, key))
+            except Exception as error:
+                self._could_not_wake(room, change, error)
+        return is_news
+
+    def is_under_way(self, job: Job) -> bool:
+        """Whether an attempt of a Job is under way, as far as anybody knows.
+
+        A runtime that was not heard may know of one.
+        """
+        if self._reports is None:
+            return False
+        known = self._reports.of(job.metadata.uid).values()
+        if any(one.state in _LIVE and not one.prepared for one in known):
+            return True
+        return bool(job.status.execution.active) and not self._reports.complete
 
     async def revisit(self, part: int = PART) -> None:
         """Wake the rooms about everything there is, as if it were new.

@@ -87,17 +87,21 @@ class WorkQueue:
         """How often in a row a key has failed."""
         return self._failures.get(item, 0)
 
-    def wake(self, item: Item) -> None:
-        """Have a key looked at, once, however often it is woken until then."""
+    def wake(self, item: Item) -> bool:
+        """Have a key looked at, once, however often it is woken until then.
+
+        Returns whether that was news: not when it is to be looked at anyhow.
+        """
         if item in self._in_work:
-            self._in_work[item] = True
-            return
+            was_woken, self._in_work[item] = self._in_work[item], True
+            return not was_woken
         if item in self._is_ready:
-            return
+            return False
         self._retries.cancel(item)
         self._is_ready.add(item)
         self._ready.append(item)
         self.on_ready()
+        return True
 
     def take(self) -> Item | None:
         """The next ready key, in work from now on; None when there is none."""

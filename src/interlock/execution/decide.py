@@ -28,6 +28,7 @@ from interlock.execution.wording import FORGET, ends, how_it_ended, outcome
 from interlock.resources.actions import (
     Action,
     AddFinalizer,
+    CreateJob,
     Decision,
     DeleteResource,
     ForgetTask,
@@ -209,10 +210,15 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
         execution = recorded
     launches = tuple(LaunchTask(job, order) for order in orders)
     decision = compose(view, job, folded, execution, steered.stops, launches, now)
+    if steered.children and may_start:
+        creates = (CreateJob(child) for child in steered.children)
+        decision = replace(decision, actions=(*decision.actions, *creates))
     if found.is_due and may_start:
         decision = replace(decision, wake_at=now)
     reasons = _steps_ended(job, folded.over)
     reasons += [f"start {task_words(ahead, task)}" for task, _ in found.attempts]
+    if steered.children and may_start:
+        reasons.append(f"make {len(steered.children)} parts of it")
     if reasons:
         decision = replace(decision, reason="; ".join(reasons))
     starved = found.starved and may_start

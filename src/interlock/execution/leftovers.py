@@ -49,7 +49,7 @@ def past_reports(
         return others
     operation = execution.operation
     if operation is not None:
-        return [report for report in others if _is_past_step(report, operation)]
+        return [report for report in others if is_past_step(report, operation)]
     reached = {task.index: task.attempt for task in execution.active}
     reached.update((wait.index, wait.attempt) for wait in execution.retrying)
     return [report for report in others if _is_past(report, execution, reached)]
@@ -64,7 +64,7 @@ def _is_past(report: TaskReport, execution: ExecutionStatus, reached: dict[int, 
     return index in execution.succeeded or index in execution.failed
 
 
-def _is_past_step(report: TaskReport, operation: OperationStatus) -> bool:
+def is_past_step(report: TaskReport, operation: OperationStatus) -> bool:
     """Whether an attempt that is not active was one of those that its step has had."""
     if report.index == ELABORATION and operation.elaborated is not None:
         return True

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from msgspec import DecodeError
 from msgspec.structs import replace
 
+from interlock.execution.children import Children
 from interlock.execution.view import JobReports
 from interlock.execution.wording import how_it_ended
 from interlock.findings import Findings
@@ -261,10 +262,11 @@ def _undo_again(
     limit = spec.undo_retries.limit if spec.undo_retries is not None else 0
     if failed.undo_retries >= limit:
         return replace(failed, not_before=None)
-    return replace(failed, not_before=now + _undo_delay(spec) * failed.undo_retries)
+    return replace(failed, not_before=now + undo_delay(spec) * failed.undo_retries)
 
 
-def _undo_delay(spec: Step) -> timedelta:
+def undo_delay(spec: Step) -> timedelta:
+    """How long to wait, for each retry made, before what a step did is undone again."""
     given = spec.undo_retries.delay if spec.undo_retries is not None else None
     return spec.retries.delay if given is None else given
 
@@ -287,6 +289,7 @@ def _elaborated(
             return replace(
                 operation,
                 elaborated=made.steps,
+                children=made.children,
                 returns=made.returns,
                 steps=steps,
                 percentage=0.0,
@@ -703,7 +706,9 @@ def _settled(starts: _Starts, is_due: bool) -> Next:
 # What is told
 
 
-def told(before: OperationStatus, operation: OperationStatus, now: datetime) -> OperationStatus:
+def told(
+    before: OperationStatus, operation: OperationStatus, children: Children, now: datetime
+) -> OperationStatus:
     """The operation with its state, counters and percentage worked out of its steps."""
     steps = operation.steps
     is_active = any(step.state in _UNDER_WAY for step in steps)
@@ -726,19 +731,22 @@ def told(before: OperationStatus, operation: OperationStatus, now: datetime) -> 
         state=state,
         retry_count=retries,
         rollback_retry_count=undo_retries,
-        percentage=_percentage(operation),
+        percentage=_percentage(operation, children),
         next_attempt_at=max(waits) if waits and not is_active else None,
     )
     return made if made == before else replace(made, updated_at=now)
 
 
-def _percentage(operation: OperationStatus) -> float | None:
-    if operation.percentage is None or not operation.steps:
+def _percentage(operation: OperationStatus, children: Children) -> float | None:
+    """What is done of all that is known to be done: steps, and parts that are over."""
+    parts = max(children.total, len(operation.children))
+    total = len(operation.steps) + parts
+    if operation.percentage is None or not total:
         return operation.percentage
     done = sum(
         step.ended_at is not None and step.state is not StepState.UNDONE for step in operation.steps
     )
-    return round(100 * done / len(operation.steps), 1)
+    return round(100 * (done + children.finished) / total, 1)
 
 
 def completed(operation: OperationStatus, to: CompletionState, now: datetime) -> OperationStatus:
@@ -757,6 +765,7 @@ def completed(operation: OperationStatus, to: CompletionState, now: datetime) ->
         percentage=100.0 if success else operation.percentage,
         steps=(),
         elaborated=None,
+        children=(),
         returns="",
         next_attempt_at=None,
         stuck_at=None,

@@ -324,10 +324,14 @@ class ExecutionReconciler:
 
 
 def _relatives(jobs: Cache[Job], before: Job | None, after: Job | None) -> Iterable[Key]:
-    """The parent of a Job that ended or went, and the children of one: these may go now."""
+    """The parent of a Job that is new, ended or went, and the children of one: these may go now."""
     job = after or before
     assert job is not None
     is_over = after is None or has_ended(after)
+    if before is None and not is_over and job.spec.parent is not None:
+        parent = parent_key(job)
+        assert parent is not None
+        yield parent
     if not is_over or (before is not None and after is not None and has_ended(before)):
         return
     parent = parent_key(job)

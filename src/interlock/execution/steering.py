@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from interlock.execution.children import Children
+from interlock.execution.children import Children, missing
 from interlock.execution.operations import (
     Next,
     begun,
@@ -44,6 +44,7 @@ from interlock.resources.operation import (
     StepState,
     is_undo,
 )
+from interlock.resources.steps import ChildRequest
 from interlock.resources.tasks import (
     EndedTask,
     ExecutionReason,
@@ -69,6 +70,8 @@ class Steered(NamedTuple):
     execution: ExecutionStatus
     stops: Stops
     next: Next
+    #: Parts of it that are to be made.
+    children: tuple[Job, ...] = ()
 
 
 def steer(
@@ -90,7 +93,9 @@ def steer(
     operation = _cancelled(job, operation, execution, now)
     execution, stops = _stop(job, execution, operation, now)
     found = move(job, operation, fresh, room, now)
-    operation = told(before, found.operation, now)
+    children = missing(job, wanted_children(found.operation), view.children)
+    operation = _with_children_made(found.operation, children)
+    operation = told(before, operation, view.children, now)
     done = IndexSet(n for n, s in enumerate(operation.steps) if s.state is StepState.DONE)
     total = _total(job, operation)
     execution = replace(
@@ -100,7 +105,22 @@ def steer(
     if settled is not None:
         execution = _ended(execution, settled, now)
         return Steered(execution, Stops(()), Next(operation))
-    return Steered(execution, stops, found._replace(operation=operation))
+    return Steered(execution, stops, found._replace(operation=operation), children)
+
+
+def wanted_children(operation: OperationStatus) -> tuple[ChildRequest, ...]:
+    """The parts that are to be made now: all, once every step is done and nothing is undone."""
+    is_ending = operation.reverting or operation.reverting_for or operation.stuck_at is not None
+    if not operation.children or is_ending or not is_done(operation):
+        return ()
+    return operation.children
+
+
+def _with_children_made(operation: OperationStatus, missing: tuple[Job, ...]) -> OperationStatus:
+    """The operation, which need not remember parts any more that are all there."""
+    if missing or not wanted_children(operation):
+        return operation
+    return replace(operation, children=())
 
 
 def _total(job: Job, operation: OperationStatus) -> int:
@@ -240,7 +260,7 @@ def _settled(
         return None
     if job.spec.steps is None and operation.elaborated is None:
         return None
-    if children.unfinished:
+    if children.unfinished or operation.children:
         return None
     return _with_children(children)
 

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
 from interlock.api.answers import Answer, json_answer, too_many
+from interlock.api.callers import Access
 from interlock.api.requests import Request, Send
 from interlock.api.routing import OnEach, OnResource, Right, Route, Said, Serve, Target, on_jobs
 from interlock.api.writes import proposed
@@ -174,6 +175,7 @@ class Forecasting:
                     method="POST",
                     path=f"/{kind.plural}/{one}/plan",
                     right=OnEach(_to_plan(kind)),
+                    access=Access.READ,
                     serve=self._planning(kind),
                     gives="what would change if the body were stored; nothing is",
                     takes=f"a {kind.name}, whole, as it would be stored",

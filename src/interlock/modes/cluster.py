@@ -113,6 +113,7 @@ async def serve_until(settings: ControllerSettings, identity: str, say: Say, sto
             ready=checks,
             metrics=registry,
             mode=Mode.CLUSTER,
+            desk=plane.desk,
         )
         tls = _encryption(settings, certificate, webhook)
         server = HttpServer(app, listener, tls)

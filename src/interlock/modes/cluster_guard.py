@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Protocol, assert_never
 
 from interlock.api.answers import Details, RefusedError
+from interlock.api.callers import trusted
 from interlock.api.requests import Request
 from interlock.api.routing import ForAll, ForKnown, OnEach, OnPath, OnResource
 from interlock.api.security import unauthorized
@@ -59,10 +60,11 @@ class ClusterGuard:
             person = await self._reviews.who(token)
             if person is None:
                 raise unauthorized("the cluster does not know this token")
-            request.person = person.username
             for deed in self._deeds(request):
                 if not await self._reviews.may(person, deed):
                     raise _forbidden(person.username, deed)
+            # The cluster says what they may; nothing is left out for them here.
+            request.caller = trusted(person.username)
         except NotReviewedError as error:
             raise RefusedError(500, str(error)) from error
 

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from interlock.api.answers import RefusedError
 from interlock.api.routing import Route
+from interlock.api.submitting import Desk
 from interlock.api.workers import WorkerDoor
 from interlock.control.clock import Clock
 from interlock.control.lease import Election, LeaseTimes
@@ -35,9 +36,13 @@ from interlock.kube.store.journal import KubernetesJournal
 from interlock.modes.cluster_metrics import ClusterMetrics
 from interlock.modes.phases import JobsByPhase
 from interlock.modes.settings import ControllerSettings
+from interlock.modes.sweeper import Sweeper
+from interlock.modes.worker_metrics import WorkerMetrics
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
+from interlock.reporting.pending_places import PendingPlaces
 from interlock.reporting.service import Reporting
+from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
 from interlock.resources.modes import Mode
 from interlock.resources.work_types import WORKERS
@@ -92,6 +97,7 @@ class ClusterPlane:
         # What attempts write their workers print themselves, as pods do.
         self._door = WorkerDoor(lambda: self._workers.runtime)
         self.roster = JobIndex()
+        waiters = Waiters()
         journal = KubernetesJournal()
         self.plane = ControlPlane(
             store=KubernetesStore(leaders, clock, luck, namespace=namespace),
@@ -100,7 +106,12 @@ class ClusterPlane:
             luck=luck,
             connect=self._connect,
             election=election,
-            observers=(self.roster.observe, self._events.observe, self._observe),
+            observers=(
+                self.roster.observe,
+                waiters.observe,
+                self._events.observe,
+                self._observe,
+            ),
             settings=PlaneSettings(
                 mode=Mode.CLUSTER,
                 most_tasks=settings.most_tasks,
@@ -111,6 +122,7 @@ class ClusterPlane:
         )
         registry.register(self.plane.metrics.registry)
         registry.register(JobsByPhase(self.roster))
+        registry.register(WorkerMetrics(self._workers))
         registry.register(ClusterMetrics(client, election, self._events))
         self._reporting = Reporting(
             store=self.store,
@@ -120,18 +132,27 @@ class ClusterPlane:
             logs=PodLogs(self._sight.pods, client),
             clock=clock,
             backup=_no_backup,
+            waiters=waiters,
+            places=PendingPlaces(self.roster, self.plane.cache(Job).get, settings.max_pending),
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
+        jobs = self.plane.cache(Job)
+        self._sweeper = Sweeper(
+            lambda: self.plane.loop, jobs, self.roster, clock, settings.sweeping
+        )
+        registry.register(self._sweeper)
         self._beside: tuple[asyncio.Task[None], ...] = ()
 
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return (
-            *self._reporting.routes(),
-            *self._forecasting.routes(),
-            *self._door.routes(),
-        )
+        reports = (*self._reporting.routes(), *self._forecasting.routes())
+        return (*reports, *self._door.routes(), *self._sweeper.routes())
+
+    @property
+    def desk(self) -> Desk:
+        """Knows how Jobs are."""
+        return self._reporting.statuses
 
     def leads(self) -> bool:
         """Whether this controller leads now."""
@@ -144,7 +165,7 @@ class ClusterPlane:
     def start(self) -> None:
         """Begin to work."""
         events = asyncio.get_running_loop()
-        works = (self._sight.run(), self._events.run())
+        works = (self._sight.run(), self._events.run(), self._sweeper.run())
         self._beside = tuple(events.create_task(work) for work in works)
         self.plane.start()
 

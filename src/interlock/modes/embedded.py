@@ -18,11 +18,13 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from interlock import __version__
+from interlock.admission.pending_limit import PendingLimit
 from interlock.api.app import ApiApp
 from interlock.api.checking import Check
 from interlock.api.routing import Route
 from interlock.api.server import HttpServer
 from interlock.api.socket_diag import diagnostics
+from interlock.api.submitting import Desk
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
@@ -71,6 +73,11 @@ class Plane(Protocol):
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
+        ...
+
+    @property
+    def desk(self) -> Desk:
+        """Knows how Jobs are."""
         ...
 
     def checks(self) -> Sequence[Check]:
@@ -133,6 +140,7 @@ async def serve_until(
             ready=plane.checks if plane else lambda: (),
             metrics=registry,
             journal=store.journal,
+            desk=plane.desk if plane else None,
         )
         applied = await _apply_examples(store) if settings.examples and is_new else 0
         if plane is not None:
@@ -291,8 +299,17 @@ def _program() -> str:
 def _machine(
     store: SqliteStore, clock: Clock, settings: EmbeddedSettings, registry: CollectorRegistry
 ) -> Plane:
-    patience = settings.keeper_patience_s
-    return Machine(store, clock, settings.data, registry, keeper_patience_s=patience)
+    store.guard(PendingLimit(settings.max_pending))
+    return Machine(
+        store,
+        clock,
+        settings.data,
+        registry,
+        keeper_patience_s=settings.keeper_patience_s,
+        worker_lease_s=settings.worker_lease_s,
+        sweeping=settings.sweeping,
+        keep_finished_s=settings.keep_finished_s,
+    )
 
 
 def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = _machine) -> int:

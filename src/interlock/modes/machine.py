@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -15,17 +16,26 @@ from prometheus_client import CollectorRegistry
 
 from interlock.api.checking import Check
 from interlock.api.routing import Route
+from interlock.api.submitting import Desk
 from interlock.api.workers import WorkerDoor
-from interlock.control.clock import Clock
+from interlock.control.clock import Clock, pause
 from interlock.control.lease import Election
 from interlock.control.reconciler import Change
 from interlock.control.runtime import Runtime
+from interlock.control.stopping import end_task
 from interlock.control.write_fence import WriteFence
+from interlock.errors import InterlockError
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
+from interlock.modes.settings import Sweeping
+from interlock.modes.sweeper import Sweeper
+from interlock.modes.worker_metrics import WorkerMetrics
 from interlock.plane import ControlPlane
+from interlock.reporting.finished_jobs import FinishedJobs
 from interlock.reporting.job_index import JobIndex
+from interlock.reporting.live_jobs import LiveJobs
 from interlock.reporting.service import Reporting
+from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
 from interlock.resources.work_types import WORKERS
@@ -38,7 +48,11 @@ from interlock.runtimes.workers.output import WorkerOutput
 from interlock.runtimes.workers.terms import WorkerTerms
 from interlock.store.sqlite import SqliteStore
 
+logger = logging.getLogger("interlock.server")
+
 _PIECE = 1 << 20
+#: For how long the statuses of Jobs are kept that are over and were removed.
+KEEP_FINISHED_S = 30 * 86_400.0
 #: How long a start waits for the control plane to be at work.
 AT_WORK_S = 10.0
 
@@ -172,8 +186,13 @@ class Machine:
         *,
         keeper_patience_s: float = PATIENCE_S,
         worker_lease_s: float = LEASE_S,
+        sweeping: Sweeping = Sweeping(),  # noqa: B008 (it cannot be changed)
+        keep_finished_s: float = KEEP_FINISHED_S,
     ) -> None:
         self._store = store
+        self._clock = clock
+        self._keep_finished_s = keep_finished_s
+        self._pruning: asyncio.Task[None] | None = None
         self._health = Health(keeper_patience_s)
         self._data = data
         self._runtime: ProcessRuntime | None = None
@@ -181,6 +200,7 @@ class Machine:
         output = WorkerOutput(data, clock)
         self._door = WorkerDoor(lambda: self._workers.runtime, output)
         roster = self._roster = JobIndex()
+        waiters = Waiters()
         logs = self._logs = MachineLogs(data, roster)
         self.plane = logs.plane = ControlPlane(
             store=store,
@@ -189,11 +209,20 @@ class Machine:
             luck=Random(),
             connect=self._connect,
             election=_election(store, clock),
-            observers=(roster.observe, logs.followers.observe, logs.removals.observe),
+            observers=(
+                roster.observe,
+                waiters.observe,
+                logs.followers.observe,
+                logs.removals.observe,
+            ),
             restored=store,
         )
         registry.register(self.plane.metrics.registry)
         registry.register(JobsByPhase(roster))
+        registry.register(WorkerMetrics(self._workers))
+        jobs = self.plane.cache(Job)
+        self._finished = FinishedJobs(store, LiveJobs(roster, jobs))
+        store.keeps = self._finished.keep
         self._reporting = Reporting(
             store=store,
             caches=self.plane.caches,
@@ -203,17 +232,25 @@ class Machine:
             clock=clock,
             backup=self._backup,
             stalled=self._stalled,
+            waiters=waiters,
+            archive=self._finished,
         )
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
+        jobs = self.plane.cache(Job)
+        self._sweeper = Sweeper(lambda: self.plane.loop, jobs, roster, clock, sweeping)
+        registry.register(self._sweeper)
+        self._sweeps: asyncio.Task[None] | None = None
 
     @property
     def routes(self) -> Sequence[Route]:
         """What it answers itself, and for whom."""
-        return (
-            *self._reporting.routes(),
-            *self._forecasting.routes(),
-            *self._door.routes(),
-        )
+        reports = (*self._reporting.routes(), *self._forecasting.routes())
+        return (*reports, *self._door.routes(), *self._sweeper.routes())
+
+    @property
+    def desk(self) -> Desk:
+        """Knows how Jobs are."""
+        return self._reporting.statuses
 
     def checks(self) -> Sequence[Check]:
         """What has to be well, and what is not ready yet or no longer."""
@@ -248,6 +285,8 @@ class Machine:
         self.plane.start()
         await self.plane.synced()
         self._logs.removals.sweep(self._roster)
+        self._sweeps = asyncio.create_task(self._sweeper.run())
+        self._pruning = asyncio.create_task(self._prune())
         wanted = (self.plane.at_work, self._health.troubled)
         waits = [asyncio.create_task(event.wait()) for event in wanted]
         await asyncio.wait(waits, timeout=AT_WORK_S, return_when=asyncio.FIRST_COMPLETED)
@@ -256,10 +295,25 @@ class Machine:
 
     async def stop(self) -> None:
         """Stop working; tasks go on under their keeper."""
+        if self._sweeps is not None:
+            await end_task(self._sweeps)
+        if self._pruning is not None:
+            await end_task(self._pruning)
         await self.plane.stop()
         self._workers.end("the server stops")
         if self._runtime is not None:
             await self._runtime.close()
+
+    async def _prune(self) -> None:
+        """Let go of what was kept for long enough, now and again."""
+        every_s = max(60.0, min(3600.0, self._keep_finished_s / 24))
+        while True:
+            before = self._clock.now() - timedelta(seconds=self._keep_finished_s)
+            try:
+                await self._finished.prune(before, self._roster, self.plane.cache(Job))
+            except InterlockError as error:
+                logger.warning("what is over cannot be let go of: %s", error)
+            await pause(self._clock, every_s)
 
     def reopen_logs(self) -> None:
         """Have the keeper go on in a new file where its log was moved away."""

@@ -6,10 +6,10 @@ import logging
 from typing import Protocol
 
 from interlock.api.app import ApiApp
-from interlock.api.security import Security, TokenFileError, read_tokens
+from interlock.api.security import Security, TokenFileError
 from interlock.modes.server_log import ServerLog
 from interlock.modes.serving import Certificate
-from interlock.modes.settings import EmbeddedSettings, SettingsError
+from interlock.modes.settings import EmbeddedSettings, SettingsError, tokens_of
 from interlock.private_files import NotPrivateError
 from interlock.resources.words import plural
 
@@ -52,16 +52,15 @@ class Reloading:
         if self._others is not None:
             self._others.reopen_logs()
         read = ["the logs"]
-        if self._settings.token_file is not None and self._read_tokens():
+        if self._security.tokens and self._read_tokens():
             read.append(plural(len(self._security.tokens), "token"))
         if self._certificate is not None and self._read_certificate(self._certificate):
             read.append("the certificate")
         logger.info("read again, as SIGHUP asks for: %s", ", ".join(read))
 
     def _read_tokens(self) -> bool:
-        assert self._settings.token_file is not None
         try:
-            self._security.tokens = read_tokens(self._settings.token_file)
+            self._security.tokens = tokens_of(self._settings)
         except TokenFileError as error:
             logger.warning("the tokens of before stay: %s", error)
             return False

@@ -9,12 +9,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock.api.security import Security, is_loopback, read_tokens
+from interlock.api.security import Security, Token, is_loopback, read_tokens
+from interlock.api.token_lists import check_unlike, read_token_list
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.errors import InterlockError
+from interlock.execution.sweeping import USUAL_AGE
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
+from interlock.runtimes.workers.dispatcher import LEASE_S
 
 DEFAULT_LISTEN = "127.0.0.1:8470"
+#: So many Jobs for one target may be unfinished at a time.
+DEFAULT_MAX_PENDING = 100
+#: The statuses of Jobs that are over and were removed are kept for so long.
+DEFAULT_KEEP_FINISHED_S = 30 * 86_400.0
 DEFAULT_DATA = Path(".interlock")
 #: A leader that is killed is followed after this and a little more, so within 5 s.
 DEFAULT_LEASE_S = 3
@@ -42,12 +49,24 @@ class Listen(Struct, frozen=True):
         return f"{host}:{self.port}"
 
 
+class Sweeping(Struct, frozen=True, kw_only=True):
+    """When operations are looked for that nobody looks at."""
+
+    #: How often; 0 is never, but on demand.
+    every_s: float = 600.0
+    #: How long one is left alone beyond the delay that it waits for anyhow.
+    older_than_s: float = USUAL_AGE.total_seconds()
+
+
 class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     """How to run the embedded server."""
 
     data: Path = DEFAULT_DATA
     listen: str = DEFAULT_LISTEN
+    #: Tokens that may do everything.
     token_file: Path | None = None
+    #: Named tokens with their rights.
+    tokens: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
     #: Let every user of this machine in, not our own and root alone.
@@ -58,12 +77,19 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     examples: bool = False
     #: A keeper that has not answered for so long counts as hanging.
     keeper_patience_s: float = KEEPER_PATIENCE_S
+    sweeping: Sweeping = Sweeping()
+    #: A worker that is silent for so long loses what it does.
+    worker_lease_s: float = LEASE_S
+    #: How many Jobs for one target may be unfinished.
+    max_pending: int = DEFAULT_MAX_PENDING
+    #: For how long the statuses of Jobs are kept that are over and were removed.
+    keep_finished_s: float = DEFAULT_KEEP_FINISHED_S
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
     """The settings that were typed; what was not typed is as usual."""
     wanted: dict[str, Any] = {}
-    for name in ("data", "token_file", "tls_cert", "tls_key"):
+    for name in ("data", "token_file", "tokens", "tls_cert", "tls_key"):
         if value := getattr(given, name, None):
             wanted[name] = Path(value)
     if listen := getattr(given, "listen", None):
@@ -72,7 +98,21 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
         wanted[name] = bool(getattr(given, name, False))
     if patience := getattr(given, "keeper_patience", None):
         wanted["keeper_patience_s"] = patience
+    wanted["sweeping"] = _sweeping(given)
+    if lease := getattr(given, "worker_lease", None):
+        wanted["worker_lease_s"] = lease
+    for name, field in (("max_pending", "max_pending"), ("keep_finished", "keep_finished_s")):
+        if (value := getattr(given, name, None)) is not None:
+            wanted[field] = value
     return EmbeddedSettings(**wanted)
+
+
+def _sweeping(given: Namespace) -> Sweeping:
+    typed = {
+        "every_s": getattr(given, "sweep_every", None),
+        "older_than_s": getattr(given, "sweep_older_than", None),
+    }
+    return Sweeping(**{name: value for name, value in typed.items() if value is not None})
 
 
 def read_listen(text: str) -> Listen:
@@ -99,20 +139,34 @@ def security_of(settings: EmbeddedSettings) -> Security:
         TokenFileError: The token file cannot be used.
     """
     loopback = is_loopback(read_listen(settings.listen).host)
-    if not loopback and settings.token_file is None:
+    has_tokens = settings.token_file is not None or settings.tokens is not None
+    if not loopback and not has_tokens:
         raise SettingsError(
             f"--listen {settings.listen} can be reached from other machines, so it needs a token",
-            "give --token-file FILE, or listen on 127.0.0.1",
+            "give --token-file FILE or --tokens FILE, or listen on 127.0.0.1",
         )
-    if settings.any_local_user and settings.token_file is not None:
+    if settings.any_local_user and has_tokens:
+        asks = "--token-file" if settings.token_file is not None else "--tokens"
         raise SettingsError(
-            "--any-local-user lets in without a token, and --token-file asks for one",
+            f"--any-local-user lets in without a token, and {asks} asks for one",
             "give one of them",
         )
     if (settings.tls_cert is None) is not (settings.tls_key is None):
         raise SettingsError("--tls-cert and --tls-key are given together or not at all")
-    tokens = read_tokens(settings.token_file) if settings.token_file else ()
+    tokens = tokens_of(settings)
     return Security(loopback=loopback, tokens=tokens, any_local_user=settings.any_local_user)
+
+
+def tokens_of(settings: EmbeddedSettings) -> tuple[Token, ...]:
+    """All tokens that let in: those that may do everything, and those with rights of their own.
+
+    Raises:
+        TokenFileError: A file cannot be used, or two of them give one token.
+    """
+    plain = read_tokens(settings.token_file) if settings.token_file else ()
+    named = read_token_list(settings.tokens) if settings.tokens else ()
+    check_unlike((*plain, *named))
+    return (*plain, *named)
 
 
 class ControllerSettings(Struct, frozen=True, kw_only=True):
@@ -136,6 +190,9 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     #: Where the API server asks about Jobs; None asks nobody.
     webhook_listen: str | None = None
     most_tasks: int = DEFAULT_MOST_TASKS
+    sweeping: Sweeping = Sweeping()
+    #: How many Jobs for one target may be unfinished.
+    max_pending: int = DEFAULT_MAX_PENDING
 
 
 def read_controller_settings(
@@ -172,6 +229,8 @@ def read_controller_settings(
         plain_http=given.plain_http,
         webhook_listen=given.webhook_listen,
         most_tasks=given.most_tasks or DEFAULT_MOST_TASKS,
+        sweeping=_sweeping(given),
+        max_pending=getattr(given, "max_pending", None) or DEFAULT_MAX_PENDING,
     )
     _check_controller(settings)
     return settings

@@ -1,20 +1,32 @@
-"""The job index: all Jobs in the order of creation, and by state, kept change by change.
+"""The job index: Jobs in the order of creation, of all and of each that they are found by.
 
-A page of a list is found by a search and a short walk, however many Jobs there are.
+It is kept change by change: a page of a list is found by a search and a short walk, however many
+Jobs there are.
 """
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import NamedTuple
 
+from interlock.admission.pending_limit import open_target
 from interlock.control.reconciler import Change
-from interlock.resources.job import Job
+from interlock.reporting.job_record import facets_of
+from interlock.resources.job import Job, JobSpec
 from interlock.resources.metadata import Key
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
+
+#: What a list of Jobs is for: a facet and its value, such as ("creator", "ana").
+Facet = tuple[str, str]
+PHASE, STATE, COMPLETION = "phase", "state", "completion_state"
+CREATOR, OWNER, PATH, PARENT = "creator", "owner", "path", "parent"
+#: Of what is not over: the very path of its target.
+OPEN = "open"
 
 
 class Entry(NamedTuple):
@@ -24,15 +36,42 @@ class Entry(NamedTuple):
     uid: str
 
 
+class _Known(NamedTuple):
+    """Where a Job was put, and what of it that was worked out from."""
+
+    entry: Entry
+    facets: tuple[Facet, ...]
+    spec: JobSpec
+    annotations: dict[str, str]
+    turns: tuple[object, ...]
+
+    def is_of(self, job: Job) -> bool:
+        """Whether a Job is found by the same still: most changes of a Job are of other things."""
+        is_same = job.spec is self.spec and job.metadata.annotations is self.annotations
+        return is_same and _turns(job) == self.turns
+
+
+def _turns(job: Job) -> tuple[object, ...]:
+    """What changes as a Job goes on, and lists are by."""
+    status = job.status
+    operation = status.execution.operation
+    return status.phase, None if operation is None else (
+        operation.state,
+        operation.completion_state,
+    )
+
+
 class JobIndex:
-    """The order of creation, of all Jobs and of the Jobs in each state."""
+    """The order of creation, of all Jobs and of the Jobs with each value of each facet."""
 
     def __init__(self) -> None:
         self._all: list[Entry] = []
-        self._by_state: dict[str, list[Entry]] = {}
+        self._by_facet: dict[Facet, list[Entry]] = {}
+        #: Every facet once, however many Jobs have it: they are most of what the index holds.
+        self._same: dict[Facet, Facet] = {}
         self._keys: dict[str, Key] = {}
         #: Where each Job was put, so that it is found again after it changed.
-        self._known: dict[str, tuple[Entry, str]] = {}
+        self._known: dict[str, _Known] = {}
 
     def observe(self, change: Change) -> None:
         """Take in a change of any resource; one that is told twice changes nothing."""
@@ -47,44 +86,101 @@ class JobIndex:
         """The Job with this uid, when there is one."""
         return self._keys.get(uid)
 
-    def walk(self, states: tuple[str, ...], *, after: Entry | None, newest: bool) -> Iterator[Key]:
-        """The Jobs after a place, newest or oldest first, of some states or of all."""
-        lists = [self._by_state.get(state, []) for state in states] if states else [self._all]
-        entries = lists[0] if len(lists) == 1 else sorted(entry for each in lists for entry in each)
-        return (self._keys[entry.uid] for entry in _from(entries, after, newest))
+    def entry(self, uid: str) -> Entry | None:
+        """Where the Job with this uid stands, when there is one."""
+        known = self._known.get(uid)
+        return None if known is None else known.entry
 
-    def count(self, state: str) -> int:
-        """How many Jobs are in a state."""
-        return len(self._by_state.get(state, ()))
+    def under(self, facet: str, value: str) -> Sequence[Entry]:
+        """The Jobs with a value of a facet, oldest first."""
+        return self._by_facet.get((facet, value), ())
+
+    def facets(self, uid: str) -> tuple[Facet, ...]:
+        """What the Job with this uid is found by; nothing when there is none."""
+        known = self._known.get(uid)
+        return () if known is None else known.facets
+
+    def walk(
+        self,
+        choices: Iterable[Sequence[Facet]] = (),
+        *,
+        after: Entry | None,
+        newest: bool,
+    ) -> Iterator[Entry]:
+        """The Jobs after a place, newest or oldest first, that have one facet of some choice.
+
+        It is the choice with the fewest Jobs; for the others whoever walks has to see to it.
+        """
+        lists = [[self._by_facet.get(facet, []) for facet in choice] for choice in choices]
+        fewest = min(lists, key=lambda one: sum(map(len, one)), default=[self._all])
+        parts = [_from(entries, after, newest) for entries in fewest]
+        if len(parts) == 1:
+            return parts[0]
+        return (entry for entry, _ in groupby(heapq.merge(*parts, reverse=newest)))
+
+    def count(self, phase: str) -> int:
+        """How many Jobs are in a phase."""
+        return len(self.under(PHASE, phase))
 
     def __len__(self) -> int:
         return len(self._all)
 
     def _put(self, job: Job) -> None:
-        entry, state = entry_of(job), job.status.phase.value
-        known = self._known.get(entry.uid)
-        if known == (entry, state):
+        known = self._known.get(job.metadata.uid)
+        if known is not None and known.is_of(job):
             return
+        entry, facets = entry_of(job), _facets(job)
+        before: tuple[Facet, ...] = ()
         if known is None:
             insort(self._all, entry)
             self._keys[entry.uid] = job.key
         else:
-            _take_out(self._by_state[known[1]], entry)
-        insort(self._by_state.setdefault(state, []), entry)
-        self._known[entry.uid] = (entry, state)
+            entry, before = known.entry, known.facets
+        for facet in set(before).difference(facets):
+            self._take_out(facet, entry)
+        for facet in facets:
+            if facet not in before:
+                insort(self._by_facet.setdefault(facet, []), entry)
+        facets = tuple(self._same.setdefault(facet, facet) for facet in facets)
+        known = _Known(entry, facets, job.spec, job.metadata.annotations, _turns(job))
+        self._known[entry.uid] = known
 
     def _remove(self, uid: str) -> None:
         if uid not in self._known:
             return
-        entry, state = self._known.pop(uid)
+        known = self._known.pop(uid)
+        entry, facets = known.entry, known.facets
         _take_out(self._all, entry)
-        _take_out(self._by_state[state], entry)
+        for facet in facets:
+            self._take_out(facet, entry)
         del self._keys[uid]
+
+    def _take_out(self, facet: Facet, entry: Entry) -> None:
+        entries = self._by_facet[facet]
+        _take_out(entries, entry)
+        if not entries:
+            del self._by_facet[facet]
+            self._same.pop(facet, None)
 
 
 def entry_of(job: Job) -> Entry:
     """Where a Job stands in the order of creation."""
     return Entry(job.metadata.creation_timestamp or _NEVER, job.metadata.uid)
+
+
+def _facets(job: Job) -> tuple[Facet, ...]:
+    found = facets_of(job)
+    facets = [
+        (PHASE, job.status.phase.value),
+        (STATE, found.state.value),
+        (COMPLETION, found.completion),
+        (CREATOR, found.creator),
+        (OWNER, found.owner),
+        (PARENT, found.parent),
+        (OPEN, open_target(job)),
+        *((PATH, path) for path in found.paths),
+    ]
+    return tuple(facet for facet in facets if facet[1])
 
 
 def _take_out(entries: list[Entry], entry: Entry) -> None:

@@ -1,39 +1,51 @@
-"""GET /jobs: filters, sort, and pages that a cursor leads through."""
+"""Lists of Jobs: filters, sort, and pages that a cursor leads through."""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from interlock.control.cache import Cache
 from interlock.errors import BadRequestError
-from interlock.reporting.job_index import Entry, JobIndex, entry_of
+from interlock.reporting.job_index import (
+    COMPLETION,
+    CREATOR,
+    OWNER,
+    PHASE,
+    STATE,
+    Entry,
+    Facet,
+    entry_of,
+)
+from interlock.reporting.job_record import JobView
 from interlock.reporting.parameters import (
     LARGEST_PAGE,
     LISTING,
+    MOST_IDS,
     PAGE,
+    STATE_WORDS,
     check_known,
     moment_in,
     number_in,
 )
-from interlock.reporting.summaries import JobSummary, summary_of
-from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase
+from interlock.resources.job import Job, JobPhase
+from interlock.resources.operation import CompletionState
 from interlock.store.contract import Selection
 from interlock.store.selectors import Matcher, matcher_for
 
-#: How many Jobs one page may pass over; a page may be short, its cursor goes on from there.
-_WALKED = 20_000
+V = TypeVar("V")
 
 
 class Listing(Struct, frozen=True, kw_only=True):
     """What a client asked to see."""
 
-    states: tuple[str, ...] = ()
-    ids: frozenset[str] = frozenset()
-    creator: str = ""
+    #: A Job is listed when it has one facet of each.
+    choices: tuple[tuple[Facet, ...], ...] = ()
+    #: None when any Job may be listed.
+    ids: frozenset[str] | None = None
     #: None when every Job fits.
     matches: Matcher | None = None
     created_after: datetime | None = None
@@ -42,18 +54,56 @@ class Listing(Struct, frozen=True, kw_only=True):
     limit: int = PAGE
     after: Entry | None = None
 
+    def chooses(self, facets: Collection[Facet]) -> bool:
+        """Whether a Job with these facets is listed."""
+        return all(any(facet in facets for facet in choice) for choice in self.choices)
 
-def read_listing(query: Mapping[str, str]) -> Listing:
-    """Read the parameters of a list.
+    def matches_job(self, job: Job) -> bool:
+        """Whether a Job with facets that fit is listed."""
+        return self.is_in_time(entry_of(job)) and (self.matches is None or self.matches(job))
+
+    def is_in_time(self, entry: Entry) -> bool:
+        """Whether it was created when it should have been."""
+        created = entry.created_at
+        return (self.created_after is None or created > self.created_after) and (
+            self.created_before is None or created < self.created_before
+        )
+
+
+class Part(NamedTuple, Generic[V]):
+    """The first items of a list as one source knows them, in order."""
+
+    items: Sequence[tuple[Entry, V]]
+    #: How far was looked; None when there is nothing more.
+    upto: Entry | None
+
+
+class JobPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A page of Jobs."""
+
+    items: tuple[JobView, ...]
+    #: A stream since this version misses nothing that the page does not show.
+    version: str
+    #: The cursor of the next page; none on the last.
+    next: str = ""
+
+
+def read_listing(query: Mapping[str, str], choices: tuple[tuple[Facet, ...], ...] = ()) -> Listing:
+    """Read the parameters of a list, that is narrowed down to some `choices` already.
 
     Raises:
         BadRequestError: One that is not known, or cannot be read.
     """
     check_known(query, LISTING)
+    given = (
+        _states(query.get("state", "")),
+        _completions(query.get("completion_state", "")),
+        _one(CREATOR, query.get("creator", "")),
+        _one(OWNER, query.get("owner", "")),
+    )
     return Listing(
-        states=_states(query.get("state", "")),
-        ids=frozenset(filter(None, query.get("id", "").split(","))),
-        creator=query.get("creator", ""),
+        choices=(*choices, *filter(None, given)),
+        ids=_ids(query),
         matches=_matcher(query),
         created_after=moment_in(query, "createdAfter"),
         created_before=moment_in(query, "createdBefore"),
@@ -63,56 +113,32 @@ def read_listing(query: Mapping[str, str]) -> Listing:
     )
 
 
-class JobPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A page of Jobs in short."""
-
-    items: tuple[JobSummary, ...]
-    #: A stream since this version misses nothing that the page does not show.
-    version: str
-    #: The cursor of the next page; none on the last.
-    next: str = ""
-
-
-def page(listing: Listing, roster: JobIndex, jobs: Cache[Job]) -> JobPage:
-    """A page of summaries, and the cursor of the next."""
-    found: list[Job] = []
-    last: Job | None = None
-    more = False
-    for walked, job in enumerate(_walk(listing, roster, jobs)):
-        if len(found) >= listing.limit or walked >= _WALKED:
-            more = True
-            break
-        last = job
-        if _matches(job, listing):
-            found.append(job)
-    goes_on = more and last is not None
+def page(listing: Listing, *parts: Part[JobView], version: str) -> JobPage:
+    """The parts as one page, in one order; what two of them show is shown as the first does."""
+    found: dict[str, tuple[Entry, JobView]] = {}
+    for part in parts:
+        for entry, view in part.items:
+            found.setdefault(entry.uid, (entry, view))
+    items = sorted(found.values(), key=lambda one: one[0], reverse=listing.newest)
+    seen = [part.upto for part in parts if part.upto is not None]
+    upto = (max(seen) if listing.newest else min(seen)) if seen else None
+    if upto is not None:
+        items = [one for one in items if one[0] == upto or (one[0] > upto) is listing.newest]
+    if len(items) > listing.limit:
+        items = items[: listing.limit]
+        upto = items[-1][0]
     return JobPage(
-        items=tuple(summary_of(job) for job in found),
-        version=str(jobs.version),
-        next=_write_cursor(entry_of(last)) if goes_on and last is not None else "",
+        items=tuple(view for _, view in items),
+        version=version,
+        next=_write_cursor(upto) if upto is not None else "",
     )
 
 
-def _walk(listing: Listing, roster: JobIndex, jobs: Cache[Job]) -> Iterator[Job]:
-    keys = roster.walk(listing.states, after=listing.after, newest=listing.newest)
-    if listing.ids:
-        found = {roster.key_of(uid) for uid in listing.ids}
-        keys = (key for key in keys if key in found)
-    for key in keys:
-        job = jobs.get(key)
-        if job is not None:
-            yield job
-
-
-def _matches(job: Job, listing: Listing) -> bool:
-    meta = job.metadata
-    created = entry_of(job).created_at
-    return (
-        (listing.matches is None or listing.matches(job))
-        and (not listing.creator or meta.annotations.get(CREATOR_ANNOTATION) == listing.creator)
-        and (listing.created_after is None or created > listing.created_after)
-        and (listing.created_before is None or created < listing.created_before)
-    )
+def entries_of(listing: Listing, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """Some entries, those after the listing's cursor, in its order."""
+    after, newest = listing.after, listing.newest
+    left = (one for one in entries if after is None or (one != after and (one < after) is newest))
+    return iter(sorted(left, reverse=newest))
 
 
 def _matcher(query: Mapping[str, str]) -> Matcher | None:
@@ -120,18 +146,47 @@ def _matcher(query: Mapping[str, str]) -> Matcher | None:
     return matcher_for("Job", selection)
 
 
-def _states(text: str) -> tuple[str, ...]:
-    given = tuple(filter(None, text.split(",")))
-    known = {phase.value.lower(): phase.value for phase in JobPhase}
-    for state in given:
-        if state.lower() not in known:
-            raise BadRequestError(f"state: {state!r} is none of {', '.join(known.values())}")
-    return tuple(known[state.lower()] for state in given)
+def _one(facet: str, value: str) -> tuple[Facet, ...]:
+    return ((facet, value),) if value else ()
+
+
+def _states(text: str) -> tuple[Facet, ...]:
+    """Words of the status API, and phases as everywhere else: these begin with a capital."""
+    phases = {phase.value.lower(): phase.value for phase in JobPhase}
+    found: list[Facet] = []
+    for word in filter(None, text.split(",")):
+        if word in STATE_WORDS:
+            found.append((STATE, word))
+        elif word.lower() in phases:
+            found.append((PHASE, phases[word.lower()]))
+        else:
+            known = ", ".join((*STATE_WORDS, *phases.values()))
+            raise BadRequestError(f"state: {word[:40]!r} is none of {known}")
+    return tuple(found)
+
+
+def _completions(text: str) -> tuple[Facet, ...]:
+    words = tuple(filter(None, text.split(",")))
+    known = [state.value for state in CompletionState]
+    for word in words:
+        if word not in known:
+            raise BadRequestError(f"completion_state: {word[:40]!r} is none of {', '.join(known)}")
+    return tuple((COMPLETION, word) for word in words)
+
+
+def _ids(query: Mapping[str, str]) -> frozenset[str] | None:
+    given = [name for name in ("ids", "id") if name in query]
+    if not given:
+        return None
+    ids = frozenset(filter(None, (word for name in given for word in query[name].split(","))))
+    if len(ids) > MOST_IDS:
+        raise BadRequestError(f"ids: expected at most {MOST_IDS}, got {len(ids)}")
+    return ids or None
 
 
 def _is_newest_first(text: str) -> bool:
     if text not in ("created", "-created"):
-        raise BadRequestError(f"sort: expected created or -created, got {text!r}")
+        raise BadRequestError(f"sort: expected created or -created, got {text[:40]!r}")
     return text == "-created"
 
 

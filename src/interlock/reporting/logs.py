@@ -12,7 +12,8 @@ from msgspec import Struct
 from interlock.api.answers import RefusedError, bad_request
 from interlock.api.requests import FLAGS, Request, Send
 from interlock.reporting.parameters import LOG, check_known, moment_in, number_in
-from interlock.resources.job import Job
+from interlock.resources.job import Job, is_operation, steps_of, task_words
+from interlock.resources.operation import ELABORATION, is_undo, step_of
 from interlock.resources.tasks import number_in_round, round_of
 from interlock.resources.words import plural
 
@@ -122,10 +123,23 @@ async def _send_parts(parts: AsyncIterator[bytes], send: Send) -> None:
 
 def _no_log(job: Job, task: int) -> str:
     name = job.metadata.name
+    if is_operation(job.spec):
+        told = f"{task_words(job, task)} of job/{name} has not written anything here"
+        if _is_of_workers(job, task):
+            told += ": it writes with ctx.log, and on a cluster its worker's own pod has the log"
+        return told
     total = job.status.execution.total
     if total and task >= total:
         return f"job/{name} has no task {task}: its tasks are 0 to {total - 1}"
     return f"task {task} of job/{name} has not written anything: it is {job.status.phase.value}"
+
+
+def _is_of_workers(job: Job, task: int) -> bool:
+    steps, at = steps_of(job), step_of(task)
+    if task >= ELABORATION or at >= len(steps):
+        return task >= ELABORATION
+    part = steps[at].undo if is_undo(task) else steps[at].run
+    return part is not None and part.python is not None
 
 
 def _attempts(newest: int | None) -> str:

@@ -8,16 +8,23 @@ from datetime import date, datetime
 import msgspec
 
 from interlock.api.parameters import Parameter, flag, number
+from interlock.api.waits import WAIT
 from interlock.errors import BadRequestError
 from interlock.resources.job import JobPhase
 from interlock.resources.kinds import KINDS
+from interlock.resources.operation import CompletionState, OperationState
 
 #: Items in a page when nothing is said, and at most.
 PAGE, LARGEST_PAGE = 100, 1000
 #: Longer numbers are of no task, attempt or line.
 _LARGEST = 10**9 - 1
 
-_ONE_STATE = "|".join(phase.value for phase in JobPhase)
+#: At most so many Jobs are asked for by their ids in one request.
+MOST_IDS = 500
+#: Where a Job is, in the words of the status API.
+STATE_WORDS = tuple(state.value for state in OperationState)
+_COMPLETIONS = "|".join(state.value for state in CompletionState)
+_ONE_STATE = "|".join((*STATE_WORDS, *(phase.value for phase in JobPhase)))
 _NAMESPACE = Parameter(name="namespace", says="Only this one.")
 _LABEL = Parameter(name="label", says="A selector, such as team=ops,tier!=test.")
 
@@ -30,11 +37,18 @@ LISTING = (
     _NAMESPACE,
     Parameter(
         name="state",
-        says="Phases, with commas.",
+        says="States or phases, with commas.",
         pattern=f"^({_ONE_STATE})?(,({_ONE_STATE})?)*$",
     ),
-    Parameter(name="id", says="Uids, with commas."),
+    Parameter(
+        name="completion_state",
+        says="What they came to, with commas.",
+        pattern=f"^({_COMPLETIONS})?(,({_COMPLETIONS})?)*$",
+    ),
+    Parameter(name="ids", says=f"Ids, with commas, {MOST_IDS} at most."),
+    Parameter(name="id", says="The same as ids."),
     Parameter(name="creator", says="Who made it."),
+    Parameter(name="owner", says="Whose target it is."),
     _LABEL,
     _moment("createdAfter", "Only newer than this moment."),
     _moment("createdBefore", "Only older than this moment."),
@@ -42,6 +56,7 @@ LISTING = (
     number("limit", f"At most so many ({PAGE}).", 1, LARGEST_PAGE),
     Parameter(name="cursor", says="Where the page before ended."),
 )
+STATUS = (WAIT,)
 STREAM = (
     Parameter(name="since", says="The version to go on from.", pattern="^[0-9]{0,18}$"),
     _NAMESPACE,

@@ -20,11 +20,14 @@ from interlock.api.routing import (
     When,
     on_jobs,
 )
+from interlock.api.waits import wait_in
 from interlock.control.caches import Caches
 from interlock.control.clock import Clock
 from interlock.errors import NotFoundError
-from interlock.reporting.job_index import JobIndex
+from interlock.reporting.job_index import CREATOR, OWNER, PATH, Facet, JobIndex
+from interlock.reporting.job_record import JobView
 from interlock.reporting.listing import JobPage, page, read_listing
+from interlock.reporting.live_jobs import LiveJobs
 from interlock.reporting.lock_queue import LineReader, LockAnswer
 from interlock.reporting.logs import Logs, serve_log
 from interlock.reporting.parameters import (
@@ -34,13 +37,17 @@ from interlock.reporting.parameters import (
     LOCKS,
     LOG,
     PAGE,
+    STATUS,
     STREAM,
+    check_known,
     number_in,
 )
+from interlock.reporting.pending_places import PendingPlaces
 from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.schedule_why import ScheduleWhy
+from interlock.reporting.statuses import Archive, Statuses, Waiters
 from interlock.reporting.streams import Streams
-from interlock.reporting.summaries import JobSummary, summary_of
+from interlock.reporting.visibility import sight_of, visible
 from interlock.reporting.why import Why, explain, stalls
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
@@ -48,6 +55,7 @@ from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS
 from interlock.resources.kinds import LOCKS as LOCK_KIND
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
+from interlock.resources.steps import TARGET_PATH
 from interlock.store.contract import Journal, JournalEntry, Store
 
 #: Writes a copy of the store, part by part, while it is in use.
@@ -88,6 +96,9 @@ class Reporting:
         clock: Clock,
         backup: Backup | None = None,
         stalled: Callable[[], str] = str,
+        waiters: Waiters | None = None,
+        archive: Archive | None = None,
+        places: PendingPlaces | None = None,
     ) -> None:
         self._stalled = stalled
         self._jobs = caches.of(Job)
@@ -99,6 +110,10 @@ class Reporting:
         self._schedules = ScheduleReader(caches)
         self._backup = backup
         self._streams = Streams(store, clock)
+        self._live = LiveJobs(roster, self._jobs)
+        self._archive = archive
+        #: The statuses of Jobs one by one.
+        self.statuses = Statuses(self._live, waiters or Waiters(), archive, places)
 
     def routes(self) -> tuple[Route, ...]:
         """What is served, and who may ask for it."""
@@ -111,9 +126,29 @@ class Reporting:
                 "/jobs",
                 on_jobs("list", namespace=asked),
                 self._list_jobs,
-                "Jobs in short",
+                "Jobs and their statuses",
+                filtered=True,
                 query=LISTING,
                 shows=JobPage,
+            ),
+            _get(
+                "/user/jobs",
+                on_jobs("list", namespace=asked),
+                self._list_own,
+                "Jobs of whoever asks: what they own, and what they asked for",
+                filtered=True,
+                query=LISTING,
+                shows=JobPage,
+            ),
+            _get(
+                "/{path...}/jobs",
+                on_jobs("list", namespace=asked),
+                self._list_below,
+                "Jobs of a target, and of all below it",
+                filtered=True,
+                query=LISTING,
+                shows=JobPage,
+                refusals=(404,),
             ),
             _get(
                 "/jobs/stream",
@@ -137,16 +172,20 @@ class Reporting:
                 "/jobs/{uid}",
                 OnResource(verb="get", resource=JOBS.plural, uid="uid"),
                 self._by_uid,
-                "one Job in short",
-                shows=JobSummary,
+                "the status of a Job",
+                query=STATUS,
+                shows=JobView,
+                filtered=True,
                 refusals=(404,),
             ),
             _get(
                 "/jobs/{namespace}/{name}",
                 about,
                 self._by_name,
-                "one Job in short",
-                shows=JobSummary,
+                "the status of a Job",
+                query=STATUS,
+                shows=JobView,
+                filtered=True,
                 refusals=(404,),
             ),
             _get(
@@ -164,6 +203,7 @@ class Reporting:
                 ),
                 self._serve_log,
                 "what a task printed",
+                filtered=True,
                 lasts=True,
                 query=LOG,
                 media="text/plain",
@@ -223,18 +263,50 @@ class Reporting:
         )
 
     async def _list_jobs(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
-        return json_answer(page(read_listing(request.query), self._roster, self._jobs))
+        return await self._page(request)
+
+    async def _list_own(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        if not request.person:
+            raise bad_request("who asks is not known, so nothing is theirs; GET /jobs lists all")
+        return await self._page(request, (CREATOR, request.person), (OWNER, request.person))
+
+    async def _list_below(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        path = request.match.parts["path"]
+        if not TARGET_PATH.fullmatch(path):
+            raise RefusedError(404, "the server could not find the requested resource")
+        return await self._page(request, (PATH, path))
+
+    async def _page(self, request: Request, *choice: Facet) -> Answer:
+        """A page of the Jobs that have one of these facets, of all when none is given."""
+        listing = read_listing(request.query, (choice,) if choice else ())
+        sees, version = sight_of(request), self._live.version
+        # What goes from one to the other meanwhile is in both then, and not in neither.
+        live = self._live.part(listing, sees)
+        if self._archive is None:
+            return json_answer(page(listing, live, version=version))
+        kept = await self._archive.part(listing, sees)
+        found = page(listing, live, kept, version=version)
+        return json_answer(replace(found, items=await self._archive.related(found.items)))
 
     async def _by_uid(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         uid = request.match.parts["uid"]
-        key = self._roster.key_of(uid)
-        job = self._jobs.get(key) if key is not None else None
-        if job is None:
-            raise RefusedError(404, f"there is no Job with the id {uid}")
-        return json_answer(summary_of(job))
+        sees, wait = sight_of(request), _wait(request)
+        view = await self.statuses.find(uid, sees)
+        if view is not None and wait and view.completion_state is None:
+            await self.statuses.settled(uid, wait, request.gone())
+            view = await self.statuses.find(uid, sees)
+        if view is None:
+            raise RefusedError(404, f"there is no Job with the id {uid[:80]}")
+        return json_answer(view)
 
     async def _by_name(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
-        return json_answer(summary_of(self._job(request)))
+        job, wait = self._job(request), _wait(request)
+        if wait:
+            await self.statuses.settled(job.metadata.uid, wait, request.gone())
+        view = await self.statuses.find(job.metadata.uid, sight_of(request))
+        if view is None:
+            raise NotFoundError(job.key)
+        return json_answer(view)
 
     async def _explain(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         view = replace(self._lines.why_view(self._job(request)), stalled=self._stalled())
@@ -291,7 +363,7 @@ class Reporting:
     def _job(self, request: Request) -> Job:
         key = Key("Job", *_place(request))
         job = self._jobs.get(key)
-        if job is None:
+        if job is None or not visible(request, job):
             raise NotFoundError(key)
         return job
 
@@ -304,6 +376,12 @@ def _get(
     **more: Any,
 ) -> Route:
     return Route(method="GET", path=path, right=right, serve=serve, gives=gives, **more)
+
+
+def _wait(request: Request) -> float:
+    """For how many seconds an answer is held at most."""
+    check_known(request.query, STATUS)
+    return wait_in(request.query) or 0.0
 
 
 def _place(request: Request) -> tuple[str, str]:

@@ -38,6 +38,8 @@ from interlock.resources.values.durations import Duration
 MAX_TASKS = 10_000
 MAX_RETRIES = 1_000
 MAX_LOCKS = 64
+#: All arguments of a Job together, names and values, as JSON.
+MAX_ARGS_BYTES = 256 * 1024
 MAX_LOCK_LIMIT = 1_000_000
 _INT32 = Limit(-(1 << 31), (1 << 31) - 1)
 
@@ -51,6 +53,10 @@ ARG_NAME = "[A-Za-z0-9_.-]{1,253}"
 _ARGUMENTS = Names(ARG_NAME, "expected letters, digits, '_', '.' and '-'")
 _MATRIX_NAMES = Names("[a-z0-9_-]{1,63}", "expected lower-case letters, digits, '_' and '-'")
 _TaskCount = Annotated[int, Limit(1, MAX_TASKS)]
+_SecretName = Annotated[
+    str,
+    Matches(ARG_NAME, "expected 1 to 253 letters, digits, '_', '.' and '-'", longest=253),
+]
 _JOB_NAME = DnsLabel(MAX_JOB_NAME)
 _ExitCode = Annotated[int, Limit(0, 255)]
 
@@ -74,6 +80,8 @@ OPERATE_FOR_ANNOTATION = "interlock.dev/operate-for"
 OPERATED_BY_ANNOTATION = "interlock.dev/operated-by"
 #: The name of the Job that this one repeats.
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
+#: A digest of the request that the door made the Job of, for whoever asks again with its key.
+REQUEST_ANNOTATION = "interlock.dev/request"
 #: Who created the object: as the door found out, or else as the client told it.
 CREATOR_ANNOTATION = "interlock.dev/creator"
 
@@ -254,6 +262,10 @@ class JobSpec(Noun):
     idempotency_key: Annotated[str, Longest(200)] | None = None
     #: Values for ${args.NAME}.
     args: Annotated[dict[str, ProgramWord], _ARGUMENTS] = {}
+    #: Arguments that are secret, such as `password` or `db.password`: the store, and so every
+    #: status, has "[redacted]" in the place of their values. Work does not get them either: give it
+    #: the name of a file or of a variable to read.
+    redact: Annotated[tuple[_SecretName, ...], Items(0, 100, "names"), Unique()] = ()
     #: Values by their full names, such as "option.region"; they win over every other value. In a
     #: template they win over options too; what is given for one run wins over them.
     substitutions: dict[str, ProgramWord] = {}
@@ -354,7 +366,9 @@ def lock_requests(spec: JobSpec) -> tuple[LockRequest, ...]:
     """Every lock that a Job needs: that of its target, and those it names."""
     if spec.target is None:
         return spec.locks
-    return (LockRequest(key=target_lock(spec.target)), *spec.locks)
+    # What is a part of another was let in with it.
+    most = spec.target.max_pending if spec.parent is None else None
+    return (LockRequest(key=target_lock(spec.target), max_waiting=most), *spec.locks)
 
 
 def unknown_attempts(job: Job) -> frozenset[str]:

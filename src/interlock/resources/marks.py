@@ -27,6 +27,7 @@ from interlock.resources.job import (
     RELEASE_ANNOTATION,
     RELEASED_ATTEMPTS_ANNOTATION,
     RELEASED_BY_ANNOTATION,
+    REQUEST_ANNOTATION,
     REQUEUE_ANNOTATION,
     REQUEUE_ROUND_ANNOTATION,
     REQUEUED_BY_ANNOTATION,
@@ -40,6 +41,7 @@ from interlock.resources.job import (
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS, Moves
 from interlock.resources.metadata import GROUP, Resource
+from interlock.resources.redaction import redacted
 from interlock.resources.schedule import (
     ACCOUNTED_TO_ANNOTATION,
     CONFIG_LABEL,
@@ -122,6 +124,10 @@ _HELD = ("Job", *_SCHEDULES)
 #: Every mark there is. Anything else with our prefix is refused.
 MARKS: tuple[Mark, ...] = (
     Mark(CREATOR_ANNOTATION, _HELD, Writer.DOOR, Given.WITH_OBJECT, "Who created it."),
+    Mark(
+        REQUEST_ANNOTATION, _JOB, Writer.DOOR, Given.WITH_OBJECT,
+        "A digest of the request that it was made of, for whoever asks again with the same key.",
+    ),
     Mark(RETRY_OF_ANNOTATION, _JOB, Writer.PEOPLE, Given.WITH_OBJECT, "The Job that it repeats."),
     Mark(
         RELEASE_ANNOTATION, _JOB, Writer.PEOPLE, Given.WHILE_UNKNOWN,
@@ -372,6 +378,8 @@ def completed(old: Resource | None, new: R, person: str) -> R:
     """
     if not isinstance(new, Job | JobConfig | ControlledJob):
         return new
+    # What somebody names as secret goes no further than the door.
+    new = redacted(new)
     notes = dict(new.metadata.annotations)
     if old is None:
         _sign_creation(new, notes, person)

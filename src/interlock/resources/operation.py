@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from interlock.resources.metadata import Moment, Noun
-from interlock.resources.steps import MAX_STEPS, Step
+from interlock.resources.steps import MAX_STEPS, ChildRequest, Step
 
 #: The numbers that the tasks of an operation have: step n is run by task 2n, undone by task 2n+1.
 #: The task that turns a request into steps comes after all of them.
@@ -101,6 +101,8 @@ class OperationStatus(Noun):
     steps: tuple[StepStatus, ...] = ()
     #: The steps that a worker made of the request; none when the definition names them.
     elaborated: tuple[Step, ...] | None = None
+    #: The Jobs that are to be made of parts of it once all steps are done; none once they are made.
+    children: tuple[ChildRequest, ...] = ()
     #: What it returns once it is done, as JSON with references to what steps returned.
     returns: str = ""
     #: Why it is, or is to be, rolled back: a reason of the Job's execution. Steps under way end

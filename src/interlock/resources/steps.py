@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
@@ -10,6 +11,7 @@ from interlock.resources.pods import PodTemplate
 from interlock.resources.process import ProcessSpec
 from interlock.resources.rules import (
     ExactlyOne,
+    Items,
     Limit,
     Line,
     Matches,
@@ -21,6 +23,9 @@ from interlock.resources.values.durations import Duration
 
 MAX_STEPS = 100
 MAX_STEP_RETRIES = 1_000
+#: So many Jobs an operation may have made of parts of it.
+MAX_CHILDREN = 500
+MAX_PENDING = 1_000_000
 #: Locks with this prefix are those of targets, and Interlock's own.
 TARGET_LOCKS = "target/"
 
@@ -32,10 +37,13 @@ _StepName = Annotated[
         longest=63,
     ),
 ]
+_PATH = "[A-Za-z0-9._:-]+(/[A-Za-z0-9._:-]+)*"
+#: What the path of a target is like.
+TARGET_PATH = re.compile(_PATH)
 _TargetPath = Annotated[
     str,
     Matches(
-        "[A-Za-z0-9._:-]+(/[A-Za-z0-9._:-]+)*",
+        _PATH,
         "expected names of letters, digits, '.', '_', ':' and '-' with '/' between them",
         longest=200,
     ),
@@ -50,6 +58,11 @@ _FunctionName = Annotated[
 ]
 
 
+def is_at_or_below(path: str, top: str) -> bool:
+    """Whether the path of a target is another one or below it; all are below the empty one."""
+    return not top or path == top or path.startswith(f"{top}/")
+
+
 class Target(Noun):
     """What an operation is done to: operations on one target run one at a time, in their order."""
 
@@ -60,6 +73,11 @@ class Target(Noun):
     type: Line = ""
     id: Line = ""
     name: Line = ""
+    #: Where people find it: what the job status API shows as `object_url`.
+    url: Line = ""
+    #: At most so many unfinished Jobs for it, this one included: one more is refused. None, and
+    #: more than the server allows, is what the server allows.
+    max_pending: Annotated[int, Limit(1, MAX_PENDING)] | None = None
 
 
 class PythonSpec(Noun):
@@ -141,10 +159,27 @@ class Step(Noun):
     timeout: SomeTime | None = None
 
 
+class ChildRequest(Noun):
+    """A part of an operation that is an operation of its own, on a target of its own."""
+
+    python: PythonSpec
+    target: Target | None = None
+    type: Line = ""
+    title: Line = ""
+    description: Line = ""
+    #: None takes what its parent says.
+    owner: Line | None = None
+    steps_at_once: Annotated[int, Limit(1, MAX_STEPS)] | None = None
+    max_interruptions: Annotated[int, Limit(0, MAX_STEP_RETRIES)] | None = None
+    timeout: SomeTime | None = None
+
+
 class Elaboration(Noun):
     """What a worker made of a request."""
 
     steps: tuple[Step, ...] = ()
+    #: What is to be made of it once all steps are done: it is not over before these are.
+    children: Annotated[tuple[ChildRequest, ...], Items(0, MAX_CHILDREN, "children")] = ()
     #: What the operation returns, as JSON: {"$result": "STEP"} stands for what that step returned.
     returns: str = ""
 

@@ -6,7 +6,7 @@ more than one object; everything above is built on compare-and-set.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from enum import StrEnum
@@ -187,6 +187,22 @@ class Store(Protocol):
             ExpiredError: `since` was compacted away.
             BadRequestError: A selector that cannot be read.
         """
+        ...
+
+
+class Gate(Protocol):
+    """Says of what is created whether it may be, by all that was decided before."""
+
+    def begin(self, resources: Iterable[Resource]) -> None:
+        """Begin with what there is; what was told before counts no more."""
+        ...
+
+    def admit(self, new: Resource, newest: Callable[[Key], Resource | None]) -> None:
+        """Let something new in, or raise why not; `newest` finds what was decided before."""
+        ...
+
+    def decided(self, before: Resource | None, after: Resource | None) -> None:
+        """Take in a write: how something was, and how it is."""
         ...
 
 

@@ -28,6 +28,7 @@ from interlock.store.contract import (
     DeleteOptions,
     Event,
     EventType,
+    Gate,
     Identities,
     Now,
     Page,
@@ -67,6 +68,12 @@ class InMemoryStore(ABC):
         self._pending: dict[Key, Change] = {}
         #: The newest version that was given out.
         self._last_version = 0
+        self._gate: Gate | None = None
+
+    def guard(self, gate: Gate) -> None:
+        """Have a gate judge all that is created from now on."""
+        gate.begin(self._shelves.all())
+        self._gate = gate
 
     @abstractmethod
     def _commit(self, change: Change) -> Awaitable[Exception | None] | None:
@@ -195,6 +202,9 @@ class InMemoryStore(ABC):
             return rules.with_version(resource, before.version if before is not None else 0)
         self._last_version = decided.version
         outcome = self._commit(decided)
+        if self._gate is not None:
+            gone = decided.event.type is _DELETED
+            self._gate.decided(decided.before, None if gone else resource)
         if outcome is not None:
             error = await outcome
             if error is not None:
@@ -222,6 +232,8 @@ class InMemoryStore(ABC):
         )
         if key[1]:
             self._check_namespace(key[1])
+        if self._gate is not None:
+            self._gate.admit(made, self._newest)
         return Change(key, None, Event(_ADDED, made, version), version)
 
     def _free_key(self, resource: Resource) -> Key:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from interlock.api.app import ApiApp
 from interlock.api.routing import Route
 from interlock.api.security import Guard
-from interlock.api.socket_diag import CALLER, Caller
+from interlock.api.socket_diag import PEER, Peer
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryStore
 from interlock.testing.builders import T0
@@ -70,7 +70,7 @@ class Asker:
         path: str,
         body: object = None,
         headers: dict[str, str] | None = None,
-        caller: Caller | None = None,
+        peer: Peer | None = None,
     ) -> Reply:
         """Ask and wait for the whole answer."""
         sent: list[dict[str, Any]] = []
@@ -88,7 +88,7 @@ class Asker:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await self.app(scope_of(method, path, data, headers, caller), receive, send)
+        await self.app(scope_of(method, path, data, headers, peer), receive, send)
         return reply_of(sent)
 
 
@@ -97,7 +97,7 @@ def scope_of(
     path: str,
     data: bytes = b"",
     headers: dict[str, str] | None = None,
-    caller: Caller | None = None,
+    peer: Peer | None = None,
 ) -> dict[str, Any]:
     """A request as a server hands it over; from our own user when nobody else is named."""
     place, _, query = path.partition("?")
@@ -108,7 +108,7 @@ def scope_of(
         "path": place,
         "query_string": query.encode("latin-1", "replace"),
         "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in given.items()],
-        "state": {CALLER: caller or Caller(os.geteuid())},
+        "state": {PEER: peer or Peer(os.geteuid())},
     }
 
 
@@ -133,9 +133,9 @@ def asking(asker: Asker) -> Ask:
         path: str,
         body: object = None,
         headers: dict[str, str] | None = None,
-        caller: Caller | None = None,
+        peer: Peer | None = None,
     ) -> Reply:
-        return in_time(asker.ask(method, path, body, headers, caller))
+        return in_time(asker.ask(method, path, body, headers, peer))
 
     return ask
 

@@ -27,7 +27,7 @@ def a_job(
     **spec: Any,
 ) -> Job:
     """A stored Job that runs `true`, unless the spec says otherwise."""
-    if not spec.keys() & {"noop", "pod", "batch_job"}:
+    if not spec.keys() & {"noop", "pod", "batch_job", "python", "steps"}:
         spec.setdefault("process", ProcessSpec(command=("true",)))
     given: dict[str, Any] = {
         "name": name,

@@ -275,14 +275,14 @@ def an_order_is_carried_out_again_and_again(_: Any) -> Any:
 
 @mutation(
     "Numbers of tasks are not numbers of steps: what somebody else has begun is left alone.",
-    Seam("interlock.execution.leftovers", "_is_past_step"),
+    Seam("interlock.execution.leftovers", "is_past_step"),
     caught_by="StopsForCause",
     in_worlds=operations(RivalOperationWorld),
     most_worlds=400,
 )
-def steps_are_taken_for_tasks(_: Any) -> Any:
-    def _is_past_step(report: TaskReport, operation: OperationStatus) -> bool:
-        at = report.index
-        return at < len(operation.steps) and operation.steps[at].state is StepState.DONE
+def steps_are_taken_for_tasks(_: Any) -> Callable[[TaskReport, OperationStatus], bool]:
+    def is_past_step(report: TaskReport, operation: OperationStatus) -> bool:
+        done = {n for n, step in enumerate(operation.steps) if step.state is StepState.DONE}
+        return report.index in done
 
-    return _is_past_step
+    return is_past_step

@@ -11,6 +11,7 @@ from itertools import cycle
 from typing import Any, TypeVar
 
 from interlock.api.answers import RefusedError
+from interlock.api.callers import trusted
 from interlock.api.encodings import Encodings
 from interlock.api.requests import Request
 from interlock.api.routing import Target
@@ -118,7 +119,8 @@ class Door:
         body: object,
     ) -> None:
         request = _request(encode(body))
-        self._truth.person = request.person = next(self._people)
+        self._truth.person = next(self._people)
+        request.caller = trusted(self._truth.person)
         try:
             await write(target, request)
         except RefusedError as refused:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.api.actions import Actions
+from interlock.api.callers import trusted
 from interlock.api.requests import Request
 from interlock.commands.table import COMMANDS, Command
 from interlock.errors import ConflictError
@@ -54,7 +55,7 @@ class NamingGuard:
     """A guard that has found out who asks."""
 
     async def admit(self, request: Request) -> None:
-        request.person = "ann"
+        request.caller = trusted("ann")
 
 
 class ContendedStore(MemoryStore):

@@ -10,12 +10,12 @@ import pytest
 
 from interlock.api.requests import Request
 from interlock.api.security import Security, Token, UserNames
-from interlock.api.socket_diag import UNASKED, Caller, Found, SocketTable, caller_of
+from interlock.api.socket_diag import UNASKED, Found, Peer, SocketTable, peer_of
 from interlock.private_files import user_name
 from interlock.testing.asking import JOBS, Asker, asking, in_time, scope_of
 
 ME = os.geteuid()
-STRANGER = Caller(12_345_678)
+STRANGER = Peer(12_345_678)
 
 
 @pytest.mark.parametrize(
@@ -36,28 +36,28 @@ STRANGER = Caller(12_345_678)
     ],
 )
 def test_a_socket_is_its_users_while_a_process_has_it(found: Found | None, uid: int | None) -> None:
-    caller = caller_of(found)
-    assert caller.uid == uid
-    assert bool(caller.why) is (uid is None)
+    peer = peer_of(found)
+    assert peer.uid == uid
+    assert bool(peer.why) is (uid is None)
 
 
 @pytest.mark.parametrize(
-    ("security", "caller", "status"),
+    ("security", "peer", "status"),
     [
-        pytest.param(Security(), Caller(ME), 200, id="our own user"),
-        pytest.param(Security(), Caller(0), 200, id="root"),
+        pytest.param(Security(), Peer(ME), 200, id="our own user"),
+        pytest.param(Security(), Peer(0), 200, id="root"),
         pytest.param(Security(), STRANGER, 403, id="another user"),
         pytest.param(Security(), UNASKED, 403, id="nobody can tell"),
-        pytest.param(Security(users=frozenset({5})), Caller(6), 403, id="not of these"),
+        pytest.param(Security(users=frozenset({5})), Peer(6), 403, id="not of these"),
         pytest.param(Security(any_local_user=True), STRANGER, 200, id="any user"),
         pytest.param(Security(any_local_user=True), UNASKED, 200, id="anybody"),
         pytest.param(
-            Security(tokens=(Token(b"x" * 16),)), Caller(0), 401, id="a token is needed of all"
+            Security(tokens=(Token(b"x" * 16),)), Peer(0), 401, id="a token is needed of all"
         ),
     ],
 )
-def test_who_gets_in_without_a_token(security: Security, caller: Caller, status: int) -> None:
-    answer = asking(Asker(security=security))("GET", JOBS, caller=caller)
+def test_who_gets_in_without_a_token(security: Security, peer: Peer, status: int) -> None:
+    answer = asking(Asker(security=security))("GET", JOBS, peer=peer)
     assert answer.status == status
     if status == 403:
         assert f"connections of {user_name(ME)}" in answer.json["message"]
@@ -68,27 +68,27 @@ def test_who_gets_in_without_a_token(security: Security, caller: Caller, status:
 
 
 def test_health_is_told_to_everybody() -> None:
-    assert asking(Asker())("GET", "/healthz", caller=STRANGER).status == 200
-    assert asking(Asker())("GET", "/metrics", caller=STRANGER).status == 403
+    assert asking(Asker())("GET", "/healthz", peer=STRANGER).status == 200
+    assert asking(Asker())("GET", "/metrics", peer=STRANGER).status == 403
 
 
 @pytest.mark.parametrize(
-    ("security", "caller", "person"),
+    ("security", "peer", "person"),
     [
-        pytest.param(Security(), Caller(ME), user_name(ME), id="by the kernel's word"),
+        pytest.param(Security(), Peer(ME), user_name(ME), id="by the kernel's word"),
         pytest.param(Security(any_local_user=True), STRANGER, "uid:12345678", id="without a name"),
         pytest.param(Security(any_local_user=True), UNASKED, "", id="unknown"),
         pytest.param(Security(tokens=(Token(b"x" * 16),)), UNASKED, "", id="a token has no name"),
         pytest.param(
-            Security(tokens=(Token(b"x" * 16),)), Caller(ME), user_name(ME), id="token and user"
+            Security(tokens=(Token(b"x" * 16),)), Peer(ME), user_name(ME), id="token and user"
         ),
         pytest.param(
-            Security(tokens=(Token(b"x" * 16, "bob"),)), Caller(ME), "bob", id="a token with a name"
+            Security(tokens=(Token(b"x" * 16, "bob"),)), Peer(ME), "bob", id="a token with a name"
         ),
     ],
 )
-def test_who_it_was(security: Security, caller: Caller, person: str) -> None:
-    scope = scope_of("GET", JOBS, headers={"authorization": "Bearer " + "x" * 16}, caller=caller)
+def test_who_it_was(security: Security, peer: Peer, person: str) -> None:
+    scope = scope_of("GET", JOBS, headers={"authorization": "Bearer " + "x" * 16}, peer=peer)
     request = Request(scope, _nothing)
     request.match = Asker().app.router.match(request)
     in_time(security.admit(request))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from interlock.api.callers import trusted
 from interlock.api.requests import Request
 from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
@@ -34,7 +35,7 @@ class NamingGuard:
         self.person = person
 
     async def admit(self, request: Request) -> None:
-        request.person = self.person
+        request.caller = trusted(self.person)
 
 
 class Desk:

@@ -13,9 +13,16 @@ from control_world import Script, World, admitting, cached, is_admitted, stored
 from interlock.control.reconciler import Change
 from interlock.control.turns import PART
 from interlock.resources.actions import Decision, DeleteResource
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobStatus
 from interlock.resources.metadata import Key
-from interlock.testing.builders import T0
+from interlock.resources.tasks import (
+    ExecutionStatus,
+    ReportState,
+    TaskReport,
+    TaskState,
+    TaskStatus,
+)
+from interlock.testing.builders import T0, a_job
 
 
 def test_what_a_room_decides_is_carried_out_recorded_and_settles() -> None:
@@ -215,5 +222,75 @@ def test_everything_is_told_of_in_parts_and_what_changes_meanwhile_after_that() 
         names = [job.metadata.name for job in jobs]
         assert told[: 2 * PART] == [(name, True) for name in names[:-1]]
         assert told[2 * PART :] == [(names[0], False), (names[-1], False)]
+
+    world.run(check())
+
+
+def test_what_nobody_was_told_of_is_found_by_posting_it_however_often() -> None:
+    """A wake-up was lost: the cache knows the Job, and no room does."""
+    world, room, loop = admitting()
+
+    async def check() -> None:
+        loop.start()
+        job = await world.create_job()
+        world.caches["Job"].note(job)
+        await world.passes(3600)
+        assert room.looks == []
+        assert [loop.post(job) for _ in range(10)] == [True] + [False] * 9
+        await world.passes(1)
+        assert is_admitted(await stored(world))
+        looks = len(room.looks)
+        assert loop.post(job)
+        await world.passes(1)
+        assert len(room.looks) == looks + 1
+        assert len(await world.journalled()) == 1
+
+    world.run(check())
+
+
+@pytest.mark.parametrize(
+    ("state", "prepared", "expected"),
+    [
+        (ReportState.ACCEPTED, False, True),
+        (ReportState.ACCEPTED, True, False),
+        (ReportState.RUNNING, False, True),
+        (ReportState.UNKNOWN, False, False),
+        (ReportState.ENDED, False, False),
+        (ReportState.NOT_STARTED, False, False),
+    ],
+)
+def test_what_is_under_way_is_what_a_runtime_says(
+    state: ReportState, prepared: bool, expected: bool
+) -> None:
+    world, _, loop = admitting()
+
+    async def check() -> None:
+        job = await world.create_job()
+        uid = job.metadata.uid
+        world.runtime.known = [
+            TaskReport(
+                job_uid=uid, index=0, attempt=0, namespace="default", job="job", state=state,
+                prepared=prepared,
+            )
+        ]  # fmt: skip
+        assert not loop.is_under_way(job)
+        await world.inform_and_report(loop)
+        assert loop.is_under_way(job) is expected
+
+    world.run(check())
+
+
+def test_until_the_runtime_was_heard_an_attempt_may_be_under_way() -> None:
+    world, _, loop = admitting()
+
+    async def check() -> None:
+        task = TaskStatus(
+            name="job-0-0", index=0, attempt=0, state=TaskState.RUNNING, created_at=T0
+        )
+        status = JobStatus(execution=ExecutionStatus(active=(task,)))
+        job = a_job(status=status)
+        assert loop.is_under_way(job)
+        await world.inform_and_report(loop)
+        assert not loop.is_under_way(job)
 
     world.run(check())

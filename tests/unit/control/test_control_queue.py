@@ -322,3 +322,14 @@ def test_closing_forgets_everything_but_what_is_in_work() -> None:
         assert queue.take() is None
 
     world.run(check())
+
+
+def test_whoever_wakes_a_key_learns_whether_it_is_looked_at_anyhow() -> None:
+    queue = World().queue
+    assert [queue.wake(A), queue.wake(A)] == [True, False]
+    assert queue.take() == A
+    assert [queue.wake(A), queue.wake(A)] == [True, False]
+    queue.done(A)
+    assert not queue.wake(A)
+    assert taken(queue) == [A]
+    assert queue.wake(A)

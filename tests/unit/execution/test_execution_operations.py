@@ -16,7 +16,16 @@ from interlock.resources.operation import (
     StepState,
     run_task,
 )
-from interlock.resources.steps import BeforeRetry, StepRetries, UndoRetries
+from interlock.resources.steps import (
+    BeforeRetry,
+    ChildRequest,
+    Elaboration,
+    PythonSpec,
+    Step,
+    StepRetries,
+    Target,
+    UndoRetries,
+)
 from interlock.resources.tasks import EndedTask, ExecutionReason, Returned, TaskResult
 from interlock.resources.values.durations import Duration
 from support.operation_play import T0, Outcome, Play, Script, a_step, an_operation
@@ -405,6 +414,68 @@ class TestChildren:
     ) -> None:
         play = Play(self.SPEC, {}, children).run()
         assert play.operation.completion_state is completion
+
+
+class TestPartsOfARequest:
+    """Parts that a worker names: made once all steps are done, and waited for."""
+
+    @staticmethod
+    def play(*steps: Step, script: Script = {}) -> Play:  # noqa: B006 (it is not changed)
+        play = Play(JobSpec(python=PythonSpec(function="rename"), owner="ana"), script)
+        parts = tuple(
+            ChildRequest(python=PythonSpec(function="move"), target=Target(path=f"apps/{n}"))
+            for n in range(2)
+        )
+        play.elaboration = Elaboration(steps=steps, children=parts)
+        return play
+
+    def test_they_are_made_after_all_steps_with_what_their_parent_says(self) -> None:
+        play = self.play(a_step("a"))
+        play.run(lambda: bool(play.made))
+
+        assert play.names == ["elaborate", "a"]
+        assert [job.metadata.name for job in play.made] == ["op-u-0", "op-u-1"]
+        spec = play.made[0].spec
+        assert (spec.parent, spec.owner) == ("op", "ana")
+        assert spec.target == Target(path="apps/0")
+
+    def test_only_what_is_missing_is_made(self) -> None:
+        play = self.play()
+        play.children = Children(unfinished=1, names=frozenset({"op-u-0"}))
+        play.run(lambda: bool(play.made))
+
+        assert [job.metadata.name for job in play.made] == ["op-u-1"]
+
+    def test_it_is_over_when_they_are_and_makes_none_again(self) -> None:
+        play = self.play()
+        play.run(lambda: bool(play.made))
+        play.children = Children(unfinished=2, names=frozenset({"op-u-0", "op-u-1"}))
+        play.run()
+        assert play.operation.children == ()
+        assert play.operation.percentage == 0.0
+
+        # One of them was deleted: it counts as over, and is not made again.
+        play.made.clear()
+        play.children = Children(unfinished=1, names=frozenset({"op-u-1"}))
+        play.run()
+        assert not play.made
+
+        play.children = Children(succeeded=1, names=frozenset({"op-u-1"}))
+        play.run()
+        assert play.operation.completion_state is CompletionState.SUCCESS
+
+    def test_what_is_rolled_back_makes_none(self) -> None:
+        play = self.play(a_step("a"), script={"a": EVER}).run()
+
+        assert not play.made
+        assert play.operation.completion_state is CompletionState.FAILED
+
+    def test_a_request_may_have_neither_steps_nor_parts(self) -> None:
+        play = self.play()
+        play.elaboration = Elaboration()
+        play.run()
+
+        assert play.operation.completion_state is CompletionState.SUCCESS
 
 
 def test_what_is_over_has_no_steps_any_more_but_its_result() -> None:

@@ -147,9 +147,17 @@ def test_a_retry_waits_for_its_undo_also_when_another_ended_with_it() -> None:
 
 def test_two_steps_that_take_each_other_back_come_to_an_end() -> None:
     """Each runs the other anew, and that must not give the other its retries back."""
-    how = {"before_retry": BeforeRetry.ROLL_BACK, "roll_back": ("s",), "retries": retries(3, 10)}
-    steps = [a_step("s"), *(a_step(name, needs=("s",), **how) for name in "ab")]
-    play = Play(an_operation(*steps), {"a": FAILS * 9, "b": FAILS * 9}).run()
+    above = (
+        a_step(
+            name,
+            needs=("s",),
+            before_retry=BeforeRetry.ROLL_BACK,
+            roll_back=("s",),
+            retries=retries(3, 10),
+        )
+        for name in "ab"
+    )
+    play = Play(an_operation(a_step("s"), *above), {"a": FAILS * 9, "b": FAILS * 9}).run()
 
     assert has_ended(play.job)
     assert play.names[-1] == "-s"

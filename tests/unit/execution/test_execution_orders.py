@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
-from execution_builders import ADMITTED, an_admitted_job
+from execution_builders import ADMITTED, a_task, an_admitted_job, started
 from msgspec.structs import replace
 
-from interlock.execution.orders import order_of
+from interlock.execution.orders import order_again, order_of
 from interlock.resources.admission import Grant
-from interlock.resources.job import Parallelism
+from interlock.resources.job import CREATOR_ANNOTATION, Job, Parallelism
+from interlock.resources.operation import (
+    OperationStatus,
+    StepState,
+    StepStatus,
+    run_task,
+    undo_task,
+)
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
 from interlock.resources.process import EnvFile, ProcessLimits, ProcessSpec
+from interlock.resources.steps import PythonSpec, Step, StepWork, Target
 from interlock.resources.tasks import TaskId, process_of
 from interlock.resources.values.durations import Duration
 from interlock.resources.variables import UnknownVariableError
-from interlock.resources.work import BatchWork, PodWork
+from interlock.resources.work import BatchWork, PodWork, PythonCall, PythonWork
 
 
 def test_every_text_gets_its_values_once() -> None:
@@ -155,3 +164,80 @@ class TestInACluster:
 
         with pytest.raises(UnknownVariableError):
             order_of(job, 0, 0)
+
+
+# Functions in workers
+
+
+def a_python_job(**changes: Any) -> Job:
+    """An operation of two steps; the first is done, and returned something."""
+    steps = (
+        Step(name="reserve", run=StepWork(python=PythonSpec(function="reserve"))),
+        Step(
+            name="configure",
+            run=StepWork(
+                python=PythonSpec(
+                    function="configure", args={"gear": {"$result": "reserve"}}, queue="slow"
+                )
+            ),
+            undo=StepWork(python=PythonSpec(function="forget")),
+        ),
+    )
+    operation = OperationStatus(
+        steps=(
+            StepStatus(name="reserve", state=StepState.DONE, runs=1, result='"gear-17"'),
+            StepStatus(name="configure", state=StepState.RUNNING, runs=1),
+        ),
+        elaborated=steps,
+    )
+    given: dict[str, Any] = {
+        "python": PythonSpec(function="create", queue="fast"),
+        "execution": started(a_task(index=7, attempt=3), operation=operation),
+        "admission": replace(ADMITTED, grants=(Grant(key="target/shop", token=9),)),
+        "target": Target(path="shop"),
+        "metadata": {"annotations": {CREATOR_ANNOTATION: "ana"}},
+    }
+    return an_admitted_job(**(given | changes))
+
+
+def test_a_function_is_told_everything_about_its_operation() -> None:
+    order = order_of(a_python_job(), run_task(1), 0)
+
+    assert order.runtime == "workers"
+    assert order.work == PythonWork(
+        function="configure",
+        args={"gear": "gear-17"},
+        call=PythonCall.RUN,
+        step="configure",
+        results={"reserve": '"gear-17"'},
+        queue="slow",
+        fences={"target/shop": 9},
+        target="shop",
+        creator="ana",
+        open_attempts=((7, 3),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        pytest.param(run_task(0), "fast", id="that of the request"),
+        pytest.param(run_task(1), "slow", id="its own"),
+        pytest.param(undo_task(1), "fast", id="an undo names its own, or has that of the request"),
+    ],
+)
+def test_which_queue_a_step_goes_to(task: int, expected: str) -> None:
+    work = order_of(a_python_job(), task, 0).work
+
+    assert isinstance(work, PythonWork)
+    assert work.queue == expected
+
+
+def test_an_order_that_is_repeated_says_so() -> None:
+    """Whoever gets it cannot know whether others were told to do the same."""
+    again = order_again(a_python_job(), a_task(index=run_task(0), runtime="workers"))
+
+    assert isinstance(again.work, PythonWork)
+    assert again.work.again
+    process = order_again(an_admitted_job(), a_task())
+    assert process == order_of(an_admitted_job(), 0, 0)

@@ -15,6 +15,7 @@ from interlock.kube.install.installation import Installation
 from interlock.kube.install.manifests import PARTS, manifests, to_json, to_yaml, usual_parts
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
 from interlock.modes.cli.main import main
+from interlock.runtimes.workers.protocol import PATH
 
 EVERYWHERE = Installation()
 ONE_NAMESPACE = Installation(namespace="batch", everywhere=False)
@@ -187,6 +188,44 @@ class TestWebhook:
         assert ("MutatingWebhookConfiguration", name) in found
 
 
+@EITHER
+class TestWorkers:
+    def found(self, install: Installation) -> dict[tuple[str, str], dict[str, Any]]:
+        return objects_of(replace(install, worker_app="broker:app"), ("workers",))
+
+    def test_they_may_connect_and_nothing_else(self, install: Installation) -> None:
+        found = self.found(install)
+        name = f"{install.cluster_name}-worker"
+        (account,) = (one for (kind, _), one in found.items() if kind == "ServiceAccount")
+        binding = found["ClusterRoleBinding", name]
+
+        assert found["ClusterRole", name]["rules"] == [
+            {"nonResourceURLs": [PATH], "verbs": ["get"]}
+        ]
+        assert [kind for kind, _ in found if "Role" in kind] == [
+            "ClusterRole",
+            "ClusterRoleBinding",
+        ]
+        assert binding["roleRef"]["name"] == name
+        (subject,) = binding["subjects"]
+        assert subject["name"] == account["metadata"]["name"]
+        assert subject["namespace"] == account["metadata"]["namespace"] == install.namespace
+
+    def test_they_find_the_controller(self, install: Installation) -> None:
+        pod = self.found(install)["Deployment", "interlock-worker"]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        service = objects_of(install)["Service", "interlock"]
+        ports = {port["name"]: port["port"] for port in service["spec"]["ports"]}
+        place = f"interlock.{install.namespace}.svc:{ports['https']}"
+
+        assert container["args"][0] == "broker:app"
+        assert f"--server=https://{place}" in container["args"]
+        assert container["image"] == install.image
+        (authority,) = (one["secret"] for one in pod["volumes"] if "secret" in one)
+        assert authority["secretName"] == install.secret
+        assert [item["key"] for item in authority["items"]] == ["ca.crt"]
+
+
 class TestText:
     @EITHER
     def test_yaml_and_json_say_the_same(self, install: Installation) -> None:
@@ -236,6 +275,19 @@ class TestVerb:
         install = Installation(namespace="batch", replicas=3)
         assert found == manifests(install, (*usual_parts(install), "monitor"))
 
+    def test_workers(self, capsys: pytest.CaptureFixture[str]) -> None:
+        chosen = ("--worker-app", "broker:app", "--worker-image", "broker:1")
+        found = self.printed(capsys, *chosen, "--worker-replicas", "3", "--worker-concurrency", "8")
+
+        install = replace(
+            EVERYWHERE,
+            worker_app="broker:app",
+            worker_image="broker:1",
+            worker_replicas=3,
+            worker_concurrency=8,
+        )
+        assert found == manifests(install, (*usual_parts(install), "workers"))
+
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         (found,) = self.printed(capsys, "-o", "json")
 
@@ -250,6 +302,11 @@ class TestVerb:
             ["--image", "a b"],
             ["--replicas", "-1"],
             ["--replicas", "x"],
+            ["--worker-app", "broker"],
+            ["--worker-app", "broker:app", "--worker-replicas", "-1"],
+            ["--worker-app", "broker:app", "--worker-concurrency", "0"],
+            ["--worker-app", "broker:app", "--worker-image", "a b"],
+            ["--worker-image", "x:1"],
             ["--only", "x"],
             ["-o", "wide"],
         ],

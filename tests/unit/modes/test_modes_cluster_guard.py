@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interlock.api.answers import RefusedError
+from interlock.api.callers import NOBODY
 from interlock.api.requests import SOCKET, Request
 from interlock.api.routing import (
     ForAll,
@@ -248,6 +249,17 @@ def test_who_is_not_let_in(cluster: Cluster, token: str, code: int, told: str) -
 def test_nobody_is_let_in_while_the_cluster_cannot_be_asked() -> None:
     with pytest.raises(UnavailableError):
         admit(Cluster(error=UnavailableError("away")), a_request(JOBS))
+
+
+def test_nothing_is_left_out_for_whom_the_cluster_lets_in_and_all_for_others() -> None:
+    allowed, refused = a_request(JOBS), a_request(JOBS)
+    admit(Cluster(), allowed)
+    with pytest.raises(RefusedError):
+        admit(Cluster(allows=False), refused)
+
+    assert allowed.person == "ann"
+    assert allowed.caller.sees("", "bob", "domains/acme")
+    assert refused.caller == NOBODY
 
 
 def test_why_there_is_no_backup_is_told_to_whoever_is_known() -> None:

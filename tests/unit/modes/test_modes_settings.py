@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.api.security import Token
+from interlock.api.callers import Access
+from interlock.api.security import Token, TokenFileError
 from interlock.modes.settings import (
     EmbeddedSettings,
     Listen,
     SettingsError,
+    Sweeping,
     read_listen,
     read_settings,
     security_of,
@@ -67,3 +69,27 @@ def test_who_may_ask(tmp_path: Path) -> None:
     assert opened.tokens == (Token(b"0123456789abcdef"),)
     with pytest.raises(SettingsError):
         security_of(EmbeddedSettings(tls_key=token))
+
+
+def test_named_tokens_let_in_beside_those_that_may_do_everything(tmp_path: Path) -> None:
+    token, named = tmp_path / "token", tmp_path / "tokens.json"
+    token.write_text("ann:0123456789abcdef\n")
+    named.write_text('[{"name": "bob", "token": "fedcba9876543210", "rights": ["read"]}]')
+    for file in (token, named):
+        file.chmod(0o600)
+    opened = security_of(EmbeddedSettings(listen="0.0.0.0:1", tokens=named))
+    assert [one.caller.may(Access.ADMIN) for one in opened.tokens] == [False]
+    both = EmbeddedSettings(token_file=token, tokens=named)
+    rights = {one.name: one.caller.may(Access.ADMIN) for one in security_of(both).tokens}
+    assert rights == {"ann": True, "bob": False}
+    with pytest.raises(SettingsError, match="--tokens asks for one"):
+        security_of(EmbeddedSettings(tokens=named, any_local_user=True))
+    token.write_text("bob:fedcba9876543210\n")
+    with pytest.raises(TokenFileError, match="given twice"):
+        security_of(both)
+
+
+def test_when_operations_are_swept() -> None:
+    assert read_settings(Namespace()).sweeping == Sweeping(every_s=600, older_than_s=600)
+    typed = Namespace(sweep_every=0.0, sweep_older_than=5.0)
+    assert read_settings(typed).sweeping == Sweeping(every_s=0, older_than_s=5)

@@ -12,6 +12,7 @@ from interlock.control.reconciler import Change
 from interlock.errors import BadRequestError
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.listing import page, read_listing
+from interlock.reporting.live_jobs import LiveJobs
 from interlock.resources.job import CREATOR_ANNOTATION, Job, JobPhase, JobStatus
 from interlock.testing.builders import T0, a_job
 
@@ -33,7 +34,9 @@ class Told:
         self.roster.observe(Change(self.jobs.drop(job.key, job.version + 1), None))
 
     def page(self, **query: str) -> tuple[list[str], str]:
-        told = page(read_listing(query), self.roster, self.jobs)
+        listing = read_listing(query)
+        live = LiveJobs(self.roster, self.jobs)
+        told = page(listing, live.part(listing), version=live.version)
         return [item.name for item in told.items], told.next
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from interlock.client.api import Api
 from interlock.client.errors import NOT_FOUND, AnswerError, CommandError, UnreachableError
@@ -32,10 +32,25 @@ _MAIN = "main"
 Object = dict[str, Any]
 
 
+class LogRequest(NamedTuple):
+    """How the log of a pod is asked for."""
+
+    pod: Object
+    path: str
+    query: dict[str, object]
+
+
 def open_logs(
     api: Api, namespace: str, name: str, excerpt: Excerpt, known: Container[str]
 ) -> Iterator[tuple[str, Answer]]:
     """A stream for each pod of the attempt that is not known yet, by the pod's name."""
+    for request in log_requests(api, namespace, name, excerpt):
+        if request.pod["metadata"]["name"] not in known:
+            yield request.pod["metadata"]["name"], _open(api, request)
+
+
+def log_requests(api: Api, namespace: str, name: str, excerpt: Excerpt) -> Iterator[LogRequest]:
+    """How the log of each pod of the attempt is asked for."""
     job = api.get(JOBS, namespace, name)
     if "noop" in job["spec"]:
         raise CommandError(f"job/{name} runs nothing, so it prints nothing", code=NOT_FOUND)
@@ -46,9 +61,7 @@ def open_logs(
     # What is over is read to its end, and needs nobody to say when that is.
     is_over = any((one["index"], one["attempt"]) == (excerpt.task, attempt) for one in _ended(job))
     for pod in pods:
-        if pod["metadata"]["name"] not in known:
-            follow = excerpt.follow and not is_over
-            yield pod["metadata"]["name"], _open(api, pod, excerpt, follow=follow)
+        yield _request(pod, excerpt, follow=excerpt.follow and not is_over)
 
 
 def _ended(job: Object) -> list[Object]:
@@ -99,7 +112,7 @@ def _made(api: Api, job: Object, what: str, task: int) -> list[Object]:
     return items
 
 
-def _open(api: Api, pod: Object, excerpt: Excerpt, *, follow: bool) -> Answer:
+def _request(pod: Object, excerpt: Excerpt, *, follow: bool) -> LogRequest:
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{quote(metadata['namespace'])}/pods/{quote(metadata['name'])}/log"
     query: dict[str, object] = {
@@ -108,8 +121,13 @@ def _open(api: Api, pod: Object, excerpt: Excerpt, *, follow: bool) -> Answer:
         "sinceTime": excerpt.since,
         "tailLines": excerpt.tail,
     }
+    return LogRequest(pod, path, query)
+
+
+def _open(api: Api, request: LogRequest) -> Answer:
+    pod, metadata = request.pod, request.pod["metadata"]
     try:
-        return api.stream("GET", path, query, accept="*/*")
+        return api.stream("GET", request.path, request.query, accept="*/*")
     except AnswerError as error:
         if error.status < 500:
             error.message = f"pod {metadata['name']}: {error.message}"

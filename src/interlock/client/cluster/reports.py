@@ -12,6 +12,7 @@ from interlock.client.kinds import JOB_CONFIGS, Kind
 from interlock.client.moments import server_now
 from interlock.client.reports import Excerpt, Report
 from interlock.reporting.listing import page, read_listing
+from interlock.reporting.live_jobs import LiveJobs
 from interlock.reporting.why import WhyView, explain
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job, lock_requests
@@ -83,7 +84,8 @@ class ClusterReports:
         listings = [
             read_listing({name: str(value) for name, value in query.items()}) for query in queries
         ]
-        pages = [page(one, snapshot.roster, snapshot.jobs) for one in listings]
+        live = LiveJobs(snapshot.roster, snapshot.jobs)
+        pages = [page(one, live.part(one), version=live.version) for one in listings]
         return [to_builtins(one) for one in pages], _locks(snapshot)
 
     def history(self, key: dict[str, str], limit: int, before: int | None) -> Report:

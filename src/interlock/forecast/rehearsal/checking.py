@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,8 @@ from msgspec import Struct
 from interlock.forecast.rehearsal.lines import Line, written
 from interlock.forecast.rehearsal.paths import find
 from interlock.forecast.rehearsal.scenario import Bounds
-from interlock.forecast.rehearsal.script import CountCheck, Expected, ValueCheck
+from interlock.forecast.rehearsal.script import CountCheck, Expected, StatesCheck, ValueCheck
+from interlock.forecast.rehearsal.traces import first_difference, in_short
 from interlock.forecast.rehearsal.world import World
 from interlock.resources.codec import encode
 from interlock.resources.metadata import Key, Resource
@@ -54,6 +55,7 @@ class Checks:
         self._order = {one.path: at for at, one in enumerate(expected)}
         self._values = [one for one in expected if isinstance(one.check, ValueCheck)]
         self._counts = [one for one in expected if isinstance(one.check, CountCheck)]
+        self._states = [one for one in expected if isinstance(one.check, StatesCheck)]
         self._broken: dict[str, Difference] = {}
 
     @property
@@ -78,6 +80,8 @@ class Checks:
         """All that was not so, in the order of the file."""
         for one in self._counts:
             self._count(one)
+        for one in self._states:
+            self._compare(one)
         return sorted(self._broken.values(), key=lambda each: self._order[each.path])
 
     def _look_at(self, one: Expected) -> None:
@@ -105,18 +109,31 @@ class Checks:
     def _count(self, one: Expected) -> None:
         check = one.check
         assert isinstance(check, CountCheck)
-        assert one.until is not None
-        found = [
-            line
-            for line in self._world.lines
-            if one.since <= line.at < one.until and line.fits(check.match)
-        ]
+        found = [line for line in self._lines_for(one) if line.fits(check.match)]
         bounds = check.bounds
         if bounds.at_least <= len(found) <= (bounds.at_most or 0):
             return
         if bounds.at_most is None and len(found) >= bounds.at_least:
             return
         self._tell(one, _in_words(bounds), len(found), _shown(found))
+
+    def _compare(self, one: Expected) -> None:
+        check = one.check
+        assert isinstance(check, StatesCheck)
+        wanted = check.object
+        found = tuple(
+            line.detail
+            for line in self._lines_for(one)
+            if (line.kind, line.namespace, line.name, line.event)
+            == (wanted.kind, wanted.namespace, wanted.name, "State")
+        )
+        if found != check.states:
+            detail = first_difference(check.states, found)
+            self._tell(one, in_short(check.states), in_short(found), detail)
+
+    def _lines_for(self, one: Expected) -> Iterator[Line]:
+        assert one.until is not None
+        return (line for line in self._world.lines if one.since <= line.at < one.until)
 
     def _tell(self, one: Expected, expected: Any, found: Any, detail: str) -> None:
         self._broken[one.path] = Difference(

@@ -12,10 +12,12 @@ import msgspec
 from interlock.forecast.rehearsal.ground import Ground
 from interlock.forecast.rehearsal.paths import read_path
 from interlock.forecast.rehearsal.scenario import Bounds, ExpectSpec, LineMatch
-from interlock.forecast.rehearsal.script import CountCheck, Expected, ValueCheck
+from interlock.forecast.rehearsal.script import CountCheck, Expected, StatesCheck, ValueCheck
+from interlock.forecast.rehearsal.traces import read_trace
 from interlock.resources.codec import from_builtins
 
-_EXPECTED = "expected an object with a path and a value, or a match with a count"
+_EXPECTED = "expected an object with a path and a value or with states, or a match with a count"
+_Check = ValueCheck | CountCheck | StatesCheck
 
 
 class Expectations:
@@ -40,8 +42,8 @@ class Expectations:
         if span is None or check is None:
             return
         since, until = span
-        if isinstance(check, CountCheck) and until is None:
-            # A number of lines up to a moment is one of all lines from the start.
+        if not isinstance(check, ValueCheck) and until is None:
+            # What the history says up to a moment is what it says from the start on.
             assert self._ground.start is not None
             since, until = self._ground.start, since + timedelta(microseconds=1)
         told = json.dumps(given, ensure_ascii=False, default=str)
@@ -74,14 +76,14 @@ class Expectations:
             return None
         return (first, last) if first and last else None
 
-    def _check(
-        self, expect: ExpectSpec, given: Mapping[str, Any], path: str
-    ) -> ValueCheck | CountCheck | None:
+    def _check(self, expect: ExpectSpec, given: Mapping[str, Any], path: str) -> _Check | None:
         if "count" in given or "match" in given:
             return self._count(expect, given, path)
         if expect.object is None:
             self._ground.wrong(path, _EXPECTED)
             return None
+        if "states" in given:
+            return self._states(expect, given, path)
         target = self._ground.target(expect.object, f"{path}.object")
         if "exists" in given:
             if target is None:
@@ -99,6 +101,24 @@ class Expectations:
         if target is None:
             return None
         return ValueCheck(object=target.wanted, steps=steps, value=given["value"])
+
+    def _states(
+        self, expect: ExpectSpec, given: Mapping[str, Any], path: str
+    ) -> StatesCheck | None:
+        more = [name for name in ("path", "value", "exists") if name in given]
+        if more:
+            self._ground.wrong(f"{path}.{more[0]}", "means nothing beside states")
+            return None
+        target = self._ground.target(expect.object, f"{path}.object", named=True)
+        if target is not None and target.kind.name != "Job":
+            self._ground.wrong(f"{path}.object", "only Jobs have states: expected job/NAME")
+            return None
+        try:
+            states = read_trace(expect.states)
+        except ValueError as error:
+            self._ground.wrong(f"{path}.states", str(error), expect.states)
+            return None
+        return StatesCheck(object=target.wanted, states=states) if target is not None else None
 
     def _count(self, expect: ExpectSpec, given: Mapping[str, Any], path: str) -> CountCheck | None:
         bounds = _bounds(expect.count)

@@ -16,6 +16,9 @@ from interlock.timing.zones import Zone, find_zone
 #: Reads the manifests of a file that a scenario names.
 ReadFile = Callable[[str], list[dict[str, Any]]]
 
+#: More workers than that do not tell anybody more.
+MAX_WORKERS = 10_000
+
 
 class Ground:
     """A scenario whose fields have the right types, and what else is wrong with it."""
@@ -76,5 +79,8 @@ class Ground:
     def _check(self) -> None:
         if self.spec.settings.max_tasks < 1:
             self.wrong("settings.maxTasks", "expected at least 1", self.spec.settings.max_tasks)
+        if not 0 <= self.spec.settings.workers <= MAX_WORKERS:
+            most = f"expected a number from 0 to {MAX_WORKERS}"
+            self.wrong("settings.workers", most, self.spec.settings.workers)
         if self.start and self.end and self.end <= self.start:
             self.wrong("end", "expected a moment after the start", self.spec.end)

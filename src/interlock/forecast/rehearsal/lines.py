@@ -9,10 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from interlock.forecast.rehearsal.operation_lines import of_operation
 from interlock.forecast.rehearsal.scenario import LineMatch
 from interlock.resources.admission import AdmissionPhase, Wait
 from interlock.resources.controlled_job import ControlledJob, WindowOutcome, WindowRecord
-from interlock.resources.job import Job
+from interlock.resources.job import Job, is_operation
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Condition, ConditionStatus, Key, Resource
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION, is_manual
@@ -195,9 +196,12 @@ def _of_execution(before: Job | None, job: Job) -> Iterator[_Told]:
     if execution.started_at is not None and (was is None or was.started_at is None):
         tokens = ", ".join(f"{one.key}#{one.token}" for one in job.status.admission.grants)
         yield "Started", "", f"fence {tokens}" if tokens else ""
+    yield from of_operation(before, job)
     known_ends = set(was.ended) if was is not None else set()
+    # Those of an operation are told as what they are: steps, and undos.
+    has_tasks = execution.total > 1 and not is_operation(job.spec)
     for ended in execution.ended:
-        if ended not in known_ends and execution.total > 1:
+        if ended not in known_ends and has_tasks:
             yield "TaskEnded", ended.result.value, f"task {ended.index} {_how_ended(ended)}"
     known_waits = set(was.retrying) if was is not None else set()
     for wait in execution.retrying:
@@ -219,7 +223,7 @@ def _how_finished(job: Job) -> str:
     if admission.refusal is not None:
         return f"{admission.refusal.value}: {admission.message}".rstrip(": ")
     parts = [execution.reason.value if execution.reason else ""]
-    if execution.total == 1 and execution.ended:
+    if execution.total == 1 and execution.ended and not is_operation(job.spec):
         parts.append(_how_ended(execution.ended[-1]))
     # What a person said of a task that was written off is told of the task and of the Job.
     if execution.message not in parts[-1]:

@@ -13,7 +13,14 @@ from msgspec import Struct
 from interlock.forecast.rehearsal.checking import Checks, Difference
 from interlock.forecast.rehearsal.front import Answer, Front
 from interlock.forecast.rehearsal.lines import Line
-from interlock.forecast.rehearsal.scenario import FinishSpec, LoseSpec, RunsIn
+from interlock.forecast.rehearsal.scenario import (
+    FinishSpec,
+    HangWorkerSpec,
+    KillWorkerSpec,
+    LoseSpec,
+    RunsIn,
+    SweepSpec,
+)
 from interlock.forecast.rehearsal.script import (
     Act,
     Apply,
@@ -27,10 +34,12 @@ from interlock.forecast.rehearsal.script import (
     Step,
     Verb,
 )
+from interlock.forecast.rehearsal.sweeps import sweep_now
 from interlock.forecast.rehearsal.world import FAILOVER_S, PLANE, World
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Key
 from interlock.resources.modes import Mode
+from interlock.resources.words import plural
 
 _MICROSECOND = timedelta(microseconds=1)
 #: A control plane that crashed is started again by whoever watches over it.
@@ -74,6 +83,7 @@ def play(script: Script, hands: Callable[[Front], Hands]) -> Played:
         work=script.work,
         mode=_MODES[script.settings.mode],
         most_tasks=script.settings.max_tasks,
+        workers=script.settings.workers,
     )
     # Little of what a rehearsal makes is garbage before its end, so nobody need look for any.
     was_on = gc.isenabled()
@@ -161,9 +171,29 @@ class _Player:
                 self._crash("failover", "another takes over once the lease has run out")
                 world.later(FAILOVER_S, self._start)
             case FinishSpec():
-                self._found(act.job, world.stage.end(act.job, act.task, act.exit))
+                how = (act.job, act.task, act.exit)
+                self._found(act.job, [*world.stage.end(*how), *world.workers.finish(*how)])
             case LoseSpec():
                 self._found(act.job, world.stage.lose(act.job, act.task))
+            case KillWorkerSpec():
+                self._met(act.job, world.workers.kill(act.job))
+            case HangWorkerSpec():
+                met = world.workers.hang(act.job, act.lasts.total_seconds())
+                self._met(act.job, met)
+            case SweepSpec():
+                self._sweep(act)
+
+    def _sweep(self, act: SweepSpec) -> None:
+        life = self._world.plane
+        if life is None:
+            raise RefusedActError("the control plane is down")
+        context = life.process.context.copy()
+        found = context.run(sweep_now, life.plane, self._world.now(), act)
+        for wake_up in found.wake_ups:
+            self._world.note(wake_up.job.key, "Woken", wake_up.reason.value)
+        counts = f"{len(found.wake_ups)} woken, {len(found.stuck)} stuck"
+        told = f"{plural(found.operations, 'operation')}, {found.under_way} under way, {counts}"
+        self._world.note(PLANE, "Swept", "", told)
 
     def _crash(self, reason: str, detail: str = "") -> None:
         if self._world.plane is not None:
@@ -187,6 +217,11 @@ class _Player:
         if not found:
             raise RefusedActError(f"no task of {job} runs")
 
+    def _met(self, job: str, met: bool) -> None:
+        if not met:
+            told = "there is no worker now" if job == "*" else f"no worker works for {job}"
+            raise RefusedActError(told)
+
     def _ask(self, method: str, key: Key, body: object = None) -> None:
         kind = KINDS[key.kind]
         root = "/apis/" if kind.group else "/api/"
@@ -203,7 +238,7 @@ class _Player:
             Difference(
                 path=step.path,
                 at=self._world.now(),
-                told=type(step.act).__name__.removesuffix("Spec").lower(),
+                told=step.path.rpartition(".")[2],
                 expected=expected,
                 found=found,
             )

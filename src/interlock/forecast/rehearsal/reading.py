@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from interlock.findings import child, nearest, shortened
 from interlock.forecast.rehearsal import targets
 from interlock.forecast.rehearsal.expecting import Expectations
 from interlock.forecast.rehearsal.ground import Ground, ReadFile
-from interlock.forecast.rehearsal.scenario import FOREVER, EventSpec, ScenarioSpec, WorkRule
+from interlock.forecast.rehearsal.scenario import EventSpec, ScenarioSpec
 from interlock.forecast.rehearsal.script import (
     Act,
     Apply,
@@ -27,12 +28,12 @@ from interlock.forecast.rehearsal.script import (
     Step,
     Verb,
 )
+from interlock.forecast.rehearsal.work_rules import check_rules
 from interlock.resources.codec import from_builtins
 from interlock.resources.describe.shapes import fields_of
 from interlock.resources.door.reading import Reader
 from interlock.resources.door.validation import read_resource
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.values.durations import parse_duration
 
 #: The orders that an event can be, in the words of the file.
 ORDERS = (
@@ -46,9 +47,18 @@ ORDERS = (
     "failover",
     "finish",
     "lose",
+    "killWorker",
+    "hangWorker",
+    "sweep",
 )
 #: Orders that say everything by being there: `crash:`, `crash: true` and `crash: {}` are the same.
-_BARE = ("crash", "restart", "failover")
+_BARE: dict[str, Any] = {
+    "crash": True,
+    "restart": True,
+    "failover": True,
+    "killWorker": {},
+    "sweep": {},
+}
 
 
 class ScenarioError(Exception):
@@ -101,18 +111,18 @@ def _with_bare_words(data: object) -> object:
     if not isinstance(data, Mapping):
         return data
     filled = dict(data)
-    for name, words in (("events", _BARE), ("expect", ("end",))):
+    for name, words in (("events", _BARE), ("expect", {"end": True})):
         found = data.get(name)
         if isinstance(found, list):
             filled[name] = [_filled(one, words) for one in found]
     return filled
 
 
-def _filled(entry: object, words: tuple[str, ...]) -> object:
+def _filled(entry: object, words: Mapping[str, Any]) -> object:
     if not isinstance(entry, Mapping):
         return entry
     return {
-        name: True if name in words and value in (None, {}) else value
+        name: words[name] if name in words and value in (None, True, {}) else value
         for name, value in entry.items()
     }
 
@@ -132,8 +142,7 @@ class _Checker:
         """
         ground, spec = self._ground, self._spec
         objects = tuple(self._objects())
-        for at, rule in enumerate(spec.work):
-            self._check_work(rule, f"work[{at}]")
+        check_rules(ground, objects)
         steps = [step for at, one in enumerate(spec.events) if (step := self._step(at, one))]
         expected = Expectations(ground).read()
         if ground.problems:
@@ -208,15 +217,6 @@ class _Checker:
             return None
         return targets.placed(resource, self._spec.settings.namespace)
 
-    def _check_work(self, rule: WorkRule, path: str) -> None:
-        if rule.lasts is not None and rule.lasts != FOREVER:
-            try:
-                parse_duration(rule.lasts)
-            except ValueError as error:
-                self._ground.wrong(f"{path}.lasts", f"{error}, or {FOREVER}", rule.lasts)
-        if not 0 <= rule.exit <= 255:
-            self._ground.wrong(f"{path}.exit", "expected an exit code from 0 to 255", rule.exit)
-
     # Events
 
     def _step(self, at: int, event: EventSpec) -> Step | None:
@@ -259,7 +259,10 @@ class _Checker:
             self._ground.wrong(
                 f"{path}.exit", "expected an exit code from 0 to 255", event.finish.exit
             )
-        return event.finish or event.lose
+        if event.hang_worker is not None and event.hang_worker.lasts <= timedelta():
+            self._ground.wrong(f"{path}.for", "expected a time longer than 0s")
+        about_workers = event.kill_worker or event.hang_worker
+        return event.finish or event.lose or about_workers or event.sweep
 
     def _apply(self, given: object, path: str) -> Apply | None:
         entries = given if isinstance(given, list | tuple) else [given]

@@ -36,6 +36,8 @@ class Settings(Noun):
     timezone: str = "UTC"
     #: How many tasks run at a time.
     max_tasks: int = 1000
+    #: How many workers there are for Python steps; each does one thing at a time.
+    workers: int = 1
 
 
 class WorkMatch(Noun):
@@ -45,7 +47,11 @@ class WorkMatch(Noun):
     name: str = "*"
     #: The number of the task, from 0.
     task: int | None = None
-    #: The number of the attempt, from 0.
+    #: A pattern for the name of a step: attempts that are of no step do not match.
+    step: str | None = None
+    #: Whether it is for what undoes a step, or for what runs one; both when it is not given.
+    undo: bool | None = None
+    #: The number of the attempt, from 0; of a step of that step, and of its undo by itself.
     attempt: int | None = None
 
 
@@ -66,6 +72,12 @@ class WorkRule(Noun):
     lasts: str | None = None
     #: The exit code at its end.
     exit: int = 0
+    #: It fails, with these words.
+    fails: str | None = None
+    #: What it returns, as any JSON: earlier steps to later ones.
+    result: Any = None
+    #: The worker that does it dies at its end.
+    kills_worker: bool = False
     #: From its launch until it runs.
     ready_after: Duration = Duration()
     on_term: OnTerm = OnTerm.EXIT
@@ -112,6 +124,30 @@ class LoseSpec(Noun):
     task: int | None = None
 
 
+class KillWorkerSpec(Noun):
+    """A worker that dies now, and is there again a second later."""
+
+    #: A pattern for the name of the Job that it works for.
+    job: str = "*"
+
+
+class HangWorkerSpec(Noun):
+    """A worker that does nothing, and says nothing, for a while."""
+
+    lasts: Duration = field(name="for")
+    #: A pattern for the name of the Job that it works for.
+    job: str = "*"
+
+
+class SweepSpec(Noun):
+    """A look through all operations for those that nobody looks at."""
+
+    #: Only what was left alone for longer than this, beyond the delay that it waits for anyhow.
+    older_than: Duration = Duration(minutes=10)
+    #: Only operations on this target, or on one below it.
+    target: str = ""
+
+
 class EventSpec(Noun):
     """Something that happens at a moment: exactly one of the orders."""
 
@@ -133,6 +169,11 @@ class EventSpec(Noun):
     failover: Any = None
     finish: FinishSpec | None = None
     lose: LoseSpec | None = None
+    #: Bare, or {job}.
+    kill_worker: KillWorkerSpec | None = None
+    hang_worker: HangWorkerSpec | None = None
+    #: Bare, or {olderThan, target}.
+    sweep: SweepSpec | None = None
     #: Whether it is expected to be refused.
     fails: bool = False
 
@@ -156,7 +197,9 @@ class Bounds(Noun):
 
 
 class ExpectSpec(Noun):
-    """Something that must be so: a value of an object, or a number of lines of the history."""
+    """Something that must be so: a value of an object, the states of an operation, or a number of
+    lines of the history.
+    """
 
     at: str | None = None
     #: The first moment, and the one that ends it.
@@ -168,6 +211,8 @@ class ExpectSpec(Noun):
     value: Any = None
     #: Whether the object is there at all.
     exists: bool | None = None
+    #: Every state that an operation went through: a list, or a text with blanks between them.
+    states: Any = None
     match: LineMatch | None = None
     #: A number, or {atLeast, atMost}.
     count: Any = None

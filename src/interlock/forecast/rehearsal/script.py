@@ -11,9 +11,12 @@ from msgspec import Struct
 from interlock.forecast.rehearsal.scenario import (
     Bounds,
     FinishSpec,
+    HangWorkerSpec,
+    KillWorkerSpec,
     LineMatch,
     LoseSpec,
     Settings,
+    SweepSpec,
     WorkRule,
 )
 from interlock.resources.metadata import Key, Resource
@@ -63,7 +66,21 @@ class Failover(Struct, frozen=True):
     """Kill the leader, and have another take over once the lease has run out."""
 
 
-Act = Apply | Delete | Patch | Verb | Crash | Restart | Outage | Failover | FinishSpec | LoseSpec
+Act = (
+    Apply
+    | Delete
+    | Patch
+    | Verb
+    | Crash
+    | Restart
+    | Outage
+    | Failover
+    | FinishSpec
+    | LoseSpec
+    | KillWorkerSpec
+    | HangWorkerSpec
+    | SweepSpec
+)
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -102,13 +119,20 @@ class CountCheck(Struct, frozen=True, kw_only=True):
     bounds: Bounds
 
 
+class StatesCheck(Struct, frozen=True, kw_only=True):
+    """The states that an operation went through."""
+
+    object: Wanted
+    states: tuple[str, ...]
+
+
 class Expected(Struct, frozen=True, kw_only=True):
     """Something that must be so at a moment, or from one moment until, but not at, another."""
 
     since: datetime
     #: None for one moment only.
     until: datetime | None
-    check: ValueCheck | CountCheck
+    check: ValueCheck | CountCheck | StatesCheck
     #: Where in the file it stands, and what it says there.
     path: str
     told: str

@@ -339,7 +339,11 @@ class Machine:
         if life.behaviour.unseen:
             self._record(replace(record, state=ReportState.UNKNOWN, message="nobody saw it end"))
         else:
-            self._record(_ended(record, life, self.now()))
+            self._record(self._end_of(record, life))
+
+    def _end_of(self, record: TaskReport, life: Life) -> TaskReport:
+        """What is told of an attempt that ended by itself, or because it was told to."""
+        return _ended(record, life, self.now())
 
     def _end_life(self, task: TaskId, code: int | None, signal: int | None) -> None:
         life = self.lives.pop(task)

@@ -10,9 +10,10 @@ from random import Random
 from msgspec.structs import replace
 
 from interlock.control.runtime import Listener, TaskStop
+from interlock.execution.operations import step_spec
 from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess
 from interlock.forecast.rehearsal.simulated_machine import SIGKILL, Behaviour, Life, Machine
-from interlock.forecast.rehearsal.work import WorkModel
+from interlock.forecast.rehearsal.work import STEP, Doing, WorkModel
 from interlock.resources.job import Job
 from interlock.resources.tasks import (
     ReportState,
@@ -21,6 +22,7 @@ from interlock.resources.tasks import (
     TaskReport,
     TaskState,
     TaskStatus,
+    returned_of,
 )
 from interlock.resources.work import ProcessWork
 
@@ -40,8 +42,10 @@ class Stage(Machine):
         self._work = work
 
     def resume(self, job: Job) -> None:
-        """Have the attempts run that a Job left by an earlier life says are running."""
+        """Have the attempts run that a Job left by an earlier life says are running here."""
         for task in job.status.execution.active:
+            if task.runtime:
+                continue  # Others have it.
             if task.state in (TaskState.STARTING, TaskState.ENDED):
                 continue  # One that was not known to run is launched again by the room itself.
             order = _order_of(job, task)
@@ -92,6 +96,15 @@ class Stage(Machine):
 
     def _behaviour_of(self, order: TaskOrder) -> Behaviour:
         return self._work.of(order)
+
+    def _end_of(self, record: TaskReport, life: Life) -> TaskReport:
+        ended = super()._end_of(record, life)
+        doing = life.behaviour
+        if not isinstance(doing, Doing) or ended.exit_code is None:
+            return ended
+        if ended.exit_code != 0:
+            return replace(ended, message=doing.words)
+        return replace(ended, returned=returned_of(doing.returns)) if doing.returns else ended
 
     def _die(self, task: TaskId, signal: int) -> None:
         """End what was told to end. Nothing outlives a SIGKILL here."""
@@ -152,7 +165,7 @@ _ANY_WORK = ProcessWork(command=())
 
 
 def _order_of(job: Job, task: TaskStatus) -> TaskOrder:
-    metadata = job.metadata
+    metadata, step = job.metadata, step_spec(job, task.index)
     return TaskOrder(
         job_uid=metadata.uid,
         index=task.index,
@@ -161,6 +174,7 @@ def _order_of(job: Job, task: TaskStatus) -> TaskOrder:
         namespace=metadata.namespace,
         job=metadata.name,
         work=_ANY_WORK,
+        env={STEP: step.name} if step is not None else {},
     )
 
 

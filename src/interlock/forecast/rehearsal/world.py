@@ -21,6 +21,7 @@ from interlock.forecast.rehearsal.lines import Line, line_about, lines_of
 from interlock.forecast.rehearsal.scenario import WorkRule
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimProcess, run_now
+from interlock.forecast.rehearsal.simulated_workers import RehearsedWorkers, Workers
 from interlock.forecast.rehearsal.skips import told_skips
 from interlock.forecast.rehearsal.stage import Stage, StageRuntime
 from interlock.forecast.rehearsal.windows import SkippedWindows
@@ -35,7 +36,9 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.modes import Mode
-from interlock.resources.tasks import TaskOrder
+from interlock.resources.work_types import WORKERS
+from interlock.runtimes.router import Router
+from interlock.runtimes.workers.dispatcher import LEASE_S, Dispatcher
 from interlock.store.contract import EventType
 from interlock.store.identities import SeededIdentities
 from interlock.store.memory import MemoryJournal, MemoryStore
@@ -49,6 +52,8 @@ FAILOVER_S = LeaseTimes().lasts_s
 PLANE = Key("ControlPlane", "", "interlock")
 #: What is written takes no time here, so nothing is gained by writing less.
 _AT_ONCE = Patience(timedelta(), timedelta())
+#: What the runtime of processes and pods is called among the others.
+_OWN = "machine"
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -92,14 +97,20 @@ class Plane:
         self._world.loop.kill(self.process)
         for runtime in self._runtimes:
             runtime.disconnect()
+        self._world.workers.detach()
 
     def _observe(self, change: CacheChange) -> None:
         self.roster.observe(change)
 
     async def _connect(self, term: int) -> Runtime:  # noqa: ARG002 (there is only one of us)
-        runtime = StageRuntime(self._world.stage, self._world.loop, self.process)
-        self._runtimes.append(runtime)
-        return runtime
+        world, check = self._world, self.plane.fence.check
+        stage = StageRuntime(world.stage, world.loop, self.process)
+        self._runtimes.append(stage)
+        dispatcher = Dispatcher(lease_s=LEASE_S)
+        workers = RehearsedWorkers(world.workers, self.clock, check, dispatcher)
+        workers.inherit(self.plane.cache(Job))
+        world.workers.attach(workers, self.process)
+        return Router({_OWN: stage, WORKERS: workers}, own=_OWN, check=check)
 
 
 class World:
@@ -112,6 +123,7 @@ class World:
         work: tuple[WorkRule, ...] = (),
         mode: Mode = Mode.EMBEDDED,
         most_tasks: int = 1000,
+        workers: int | None = None,
         most_steps: int | None = None,
     ) -> None:
         self.start = start
@@ -122,7 +134,9 @@ class World:
         identities = SeededIdentities(Random("rehearsal"))
         self.store = MemoryStore(self.now, identities, on_commit=self._heard)
         self.journal = MemoryJournal()
-        self.stage = Stage(self.loop, start, WorkModel(work, self._is_kept))
+        model = WorkModel(work, self._is_kept)
+        self.stage = Stage(self.loop, start, model)
+        self.workers = Workers(self.loop, model, workers, self.note)
         self.plane: Plane | None = None
         self._lives = 0
         self._windows = SkippedWindows(self.get, self._call_at, self.note)
@@ -155,6 +169,7 @@ class World:
                 stored = self.get(ready.key)
                 assert isinstance(stored, Job)
                 self.stage.resume(stored)
+                self.workers.resume(stored, self.now())
 
     def get(self, key: Key) -> Resource | None:
         """An object, if there is one."""
@@ -212,9 +227,9 @@ class World:
             for reason, detail in told_skips(known, after, self.get):
                 self.note(change.key, "Skipped", reason, detail)
 
-    def _is_kept(self, order: TaskOrder) -> bool:
-        """Whether an attempt is of a Job that is to run until it is stopped."""
-        job = self.get(Key("Job", order.namespace, order.job))
+    def _is_kept(self, key: Key) -> bool:
+        """Whether a Job is to run until it is stopped."""
+        job = self.get(key)
         owners = job.metadata.owner_references if job is not None else ()
         return any(owner.kind == "ControlledJob" for owner in owners)
 

@@ -28,6 +28,13 @@ class Installation(Struct, frozen=True, kw_only=True):
     #: How many controllers there are; one leads, the others stand by.
     replicas: int = 2
     name: str = NAME
+    #: The application of the workers, as MODULE:APP; without one there are none.
+    worker_app: str = ""
+    #: The image that has it; empty takes that of the controller.
+    worker_image: str = ""
+    worker_replicas: int = 1
+    #: How many steps each of them does at a time.
+    worker_concurrency: int = 4
 
     @property
     def account(self) -> str:

@@ -11,6 +11,7 @@ from interlock.kube.install.deployment import deployment, monitor
 from interlock.kube.install.installation import Installation, Manifest
 from interlock.kube.install.policy import policy
 from interlock.kube.install.rbac import rbac
+from interlock.kube.install.workers import workers
 from interlock.kube.webhook.configuration import webhook
 
 #: What can be asked for alone, in the order in which it has to be installed.
@@ -21,8 +22,10 @@ _MAKERS: dict[str, Callable[[Installation], list[Manifest]]] = {
     "webhook": webhook,
     "policy": policy,
     "monitor": monitor,
+    "workers": workers,
 }
-PARTS = tuple(_MAKERS)
+#: Workers are there only when it is said whose application they load.
+PARTS = tuple(part for part in _MAKERS if part != "workers")
 
 
 def usual_parts(install: Installation) -> tuple[str, ...]:

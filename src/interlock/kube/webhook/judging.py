@@ -6,7 +6,7 @@ their definition cannot say the admission room checks at every look.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.errors import BadRequestError, InvalidError, Problem
 from interlock.kube.webhook.review import Change, Document, Verdict
-from interlock.resources.codec import from_builtins
+from interlock.resources.codec import from_builtins, to_builtins
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.door.checking import check_due, check_new, check_update, doubts_about
 from interlock.resources.door.validation import FieldValidation, Judge, read_resource
@@ -23,6 +23,7 @@ from interlock.resources.kinds import JOBS, KINDS, Kind
 from interlock.resources.marks import MARKS, PREFIX, Writer, completed, with_kept_marks
 from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.modes import Mode, problems_in_mode
+from interlock.resources.redaction import redacted
 from interlock.resources.transitions import has_ended
 
 #: What a person is told whose change left our finalizer out.
@@ -107,7 +108,7 @@ def _signed(change: Change, controllers: Set[str]) -> tuple[tuple[Document, ...]
         return (), ()
     whole, lost = with_kept_marks(old, new) if old is not None else (new, ())
     made = completed(old, whole, person)
-    patch: list[Document] = []
+    patch: list[Document] = list(_redactions(new, made))
     for place in ("labels", "annotations"):
         marks = getattr(made.metadata, place)
         if marks != getattr(new.metadata, place):
@@ -120,6 +121,16 @@ def _signed(change: Change, controllers: Set[str]) -> tuple[tuple[Document, ...]
             if given.by != signed.by
         )
     return tuple(patch), tuple(f"the mark {name} stays" for name in lost)
+
+
+def _redactions(new: Resource, made: Resource) -> Iterator[Document]:
+    """The patches that take out what an owner names as secret."""
+    if redacted(new) is new:
+        return
+    before, after = to_builtins(new)["spec"], to_builtins(made)["spec"]
+    for name in ("args", "python", "template", "jobTemplate"):
+        if before.get(name) != after.get(name):
+            yield {"op": "add", "path": f"/spec/{name}", "value": after[name]}
 
 
 def _judge_update(before: Document, after: Document, now: datetime) -> Verdict:

@@ -212,6 +212,18 @@ def add_waiting(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_sweeping(parser: argparse.ArgumentParser) -> None:
+    """When a server looks for operations that nobody looks at."""
+    parser.add_argument(
+        "--sweep-every", metavar="TIME", type=seconds,
+        help="how often to look for operations that were left alone (10m); 0 is never",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sweep-older-than", metavar="TIME", type=seconds,
+        help="how long one is left alone beyond the delay that it waits for anyhow (10m)",
+    )  # fmt: skip
+
+
 def add_ending(parser: argparse.ArgumentParser) -> None:
     """The flags of a verb that ends Jobs."""
     parser.add_argument("--wait", action="store_true", help="stay until they ended")

@@ -8,6 +8,7 @@ from typing import Any
 from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.client.kinds import JOB_CONFIGS, parse_name
 from interlock.client.moments import server_now
+from interlock.client.ordering import body_of
 from interlock.client.refusals import told_as_command
 from interlock.client.schedules import read_one
 from interlock.commands.change import By
@@ -16,7 +17,7 @@ from interlock.commands.on_demand import Running, run, values_of_texts
 from interlock.modes.cli.creating import create_job
 from interlock.modes.cli.input.person import person
 from interlock.modes.cli.not_found import found
-from interlock.modes.cli.ordering import body_of, length_of
+from interlock.modes.cli.ordering import length_of
 from interlock.modes.cli.session import Session
 from interlock.resources.job import WhenTaken
 from interlock.resources.job_config import JobConfig

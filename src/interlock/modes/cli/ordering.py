@@ -1,34 +1,20 @@
-"""Carrying out commands: read what is stored, have the command work out the change, write it.
-
-The rules are in `interlock.commands`. Everything is done with the rights of whoever types.
-"""
+"""Carrying out what was typed, and saying what came of it; `interlock.client.ordering` does it."""
 
 from __future__ import annotations
 
-import json
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import ValidationError
-
+from interlock.client import ordering
 from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError
-from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, kind_named, parse_name
-from interlock.client.moments import server_now
-from interlock.client.refusals import refusals
-from interlock.client.schedules import noun_of, read_calendars
-from interlock.commands.change import By, Change, Write, rebased
-from interlock.commands.controlled import LONGEST, ControlledView
-from interlock.commands.table import Command, command_for
+from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, parse_name
+from interlock.client.ordering import Carried, Item, Place
+from interlock.commands.controlled import LONGEST
 from interlock.modes.cli.input.person import person
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.not_found import found, other_verb, same_name
 from interlock.modes.cli.session import Session
-from interlock.resources.codec import encode, from_builtins, to_builtins
-from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job import Job
-from interlock.resources.kinds import KINDS
-from interlock.resources.metadata import Noun, Resource
-from interlock.resources.schedule import CONTROLLED_LABEL
+from interlock.resources.metadata import Noun
 from interlock.resources.values.durations import Duration
 
 TYPE_CHECKING = False
@@ -36,175 +22,13 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable
 
-#: How often an order is worked out anew because somebody else wrote meanwhile.
-_TRIES = 10
-#: These change fields of their own alone, so what a newer version wrote beside them is no obstacle.
-_LENIENT = frozenset(
-    {"stop", "kill", "requeue", "release", "suspend", "resume"}
-    | {"go-forward", "roll-back", "resolve", "let-go"}
-)
-
-Item = dict[str, Any]
-
-
-class Carried(NamedTuple):
-    """What came of an order: what people are told, and the resources as they are stored now."""
-
-    change: Change
-    lines: tuple[str, ...]
-    items: list[Item]
-
-
-class Subject(NamedTuple):
-    """What an order is about, as the command takes it, and everything that was read for it."""
-
-    taken: Resource | ControlledView
-    items: dict[str, Item]
-
 
 def carry_out(
     session: Session, kind: Kind, name: str, order: str, how: Noun, *, dry_run: bool = False
 ) -> Carried:
-    """Give one resource an order, and try again when somebody else was faster.
-
-    Raises:
-        CommandError: It is refused; nothing was changed.
-    """
-    command = command_for(kind.name, order)
-    for tried in range(_TRIES):
-        subject = _read(session, command, kind, name, passed_over=tried)
-        by = By(person(), server_now(session.api))
-        with refusals():
-            change = command.order(subject.taken, how, by)
-        try:
-            first = _decide(session, change, subject, dry_run=dry_run)
-        except AnswerError as error:
-            if error.status == 422:
-                _check_needless(session, command, kind, name, how, error)
-            elif error.status != 409 or tried == _TRIES - 1:
-                raise
-            continue
-        # From here on the order is given, and is not given a second time.
-        rest = [_follow_up(session, write, subject) for write in change.writes[1:]]
-        stored = change.writes[0].after if change.writes else change.shown
-        assert stored is not None, "a change is about something"
-        return Carried(change, change.lines(stored), [first, *rest])
-    raise AssertionError("the last try returns or raises")
-
-
-def _check_needless(
-    session: Session, command: Command, kind: Kind, name: str, how: Noun, error: AnswerError
-) -> None:
-    """Raise a refusal again, unless the resource needs no order any more: it may be over by now."""
-    subject = _read(session, command, kind, name)
-    with refusals():
-        change = command.order(subject.taken, how, By(person(), server_now(session.api)))
-    if change.writes:
-        raise error
-
-
-def _read(
-    session: Session, command: Command, kind: Kind, name: str, *, passed_over: int = 0
-) -> Subject:
-    """Read a resource and what goes with it."""
-    data = session.api.fetch("GET", kind.path(session.namespace, name))
-    noun = _noun(kind, name, data, lenient=command.name in _LENIENT and not command.needs_view)
-    items: dict[str, Item] = {noun.metadata.uid: json.loads(data)}
-    if not command.needs_view:
-        return Subject(noun, items)
-    assert isinstance(noun, ControlledJob)
-    jobs = []
-    labels = f"{CONTROLLED_LABEL}={noun.metadata.name}"
-    for page in session.api.pages(JOBS, session.namespace, labels=labels):
-        for plain in page["items"]:
-            item = {"apiVersion": JOBS.api_version, "kind": JOBS.name, **plain}
-            items[item["metadata"]["uid"]] = item
-            job = _noun(JOBS, item["metadata"]["name"], encode(item), lenient=True)
-            assert isinstance(job, Job)
-            jobs.append(job)
-    calendars = tuple(read_calendars(session.api, noun))
-    now = server_now(session.api)
-    with refusals():
-        return Subject(ControlledView(noun, calendars, jobs, now, passed_over=passed_over), items)
-
-
-def _noun(kind: Kind, name: str, data: bytes, *, lenient: bool) -> Resource:
-    """The resource that a server's answer tells of; leniently, without fields that are unknown."""
-    if not lenient:
-        return noun_of(kind, name, data)
-    from interlock.kube.store.codec import WIRES
-
-    try:
-        return WIRES[kind.name].one(data)
-    except ValidationError:
-        from interlock.resources.door.reading import Reader
-
-        reader = Reader(kind.name)
-        known = reader.read(json.loads(data))
-        if reader.problems:
-            return noun_of(kind, name, data)
-        made: Resource = from_builtins(known, KINDS[kind.name].type)
-        return made
-
-
-def _decide(session: Session, change: Change, subject: Subject, *, dry_run: bool) -> Item:
-    """Make the first write, which the rest follows from."""
-    if change.writes:
-        return _write(session, change.writes[0], subject, dry_run=dry_run)
-    assert change.shown is not None, "a change is about something"
-    return subject.items[change.shown.metadata.uid]
-
-
-def _write(session: Session, write: Write, subject: Subject, *, dry_run: bool = False) -> Item:
-    kind, metadata = kind_named(write.after.kind), write.after.metadata
-    if write.before is None:
-        made: Item = session.api.create(
-            kind, session.namespace, body_of(write.after), dry_run=dry_run
-        )
-        return made
-    patch = write.patch
-    if not patch:
-        return subject.items[metadata.uid]
-    version = {"resourceVersion": write.before.metadata.resource_version}
-    patch["metadata"] = {**patch.get("metadata", {}), **version}
-    changed: Item = session.api.patch(
-        kind, session.namespace, metadata.name, patch, dry_run=dry_run
-    )
-    return changed
-
-
-def _follow_up(session: Session, write: Write, subject: Subject) -> Item:
-    """Write what follows from an order that was begun, whatever else happens to the resource."""
-    kind, name = kind_named(write.after.kind), write.after.metadata.name
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            return _write(session, write, subject)
-        except AnswerError as error:
-            stored = _found(session, kind, name)
-            noun = _noun(kind, name, encode(stored), lenient=True) if stored else None
-            again = rebased(write, noun)
-            if again is None:
-                return stored or subject.items[write.after.metadata.uid]
-            if error.status != 409 or not tries_left:
-                raise
-            write = again
-    raise AssertionError("the last try returns or raises")
-
-
-def _found(session: Session, kind: Kind, name: str) -> Item | None:
-    try:
-        return session.api.get(kind, session.namespace, name)
-    except AnswerError as error:
-        if error.status != 404:
-            raise
-        return None
-
-
-def body_of(resource: Resource) -> Item:
-    """A new resource as it is sent."""
-    body: Item = to_builtins(resource)
-    body.pop("status", None)
-    return body
+    """Give one resource an order, in the name of whoever types."""
+    where = Place(session.api, session.namespace, person())
+    return ordering.carry_out(where, kind, name, order, how, dry_run=dry_run)
 
 
 def order_each(

@@ -42,7 +42,7 @@ Every verb works through the API server; the controller need not be reachable. `
 `top` work their answers out from the Jobs, Locks and the leader's Lease that are stored, and `why`
 says when no controller leads. `logs` reads the logs of pods, as long as those are there. `history`
 reads Events, which a cluster keeps for about an hour. `backup` writes the objects as a manifest.
-`up` and `restore` are for a server of our own alone.
+`up` and `restore` are for a server of our own alone, `sweep` for one or a controller (`--server`).
 
 ## Flags of the connection
 

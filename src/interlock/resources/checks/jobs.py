@@ -10,10 +10,20 @@ import re
 from collections.abc import Mapping
 from math import prod
 
+import msgspec
+
 from interlock.findings import Findings, child, did_you_mean, nearest, shortened
 from interlock.resources.checks.operations import check_operation
 from interlock.resources.checks.validator import check_rules
-from interlock.resources.job import ARG_NAME, MAX_TASKS, JobSpec, Retries, is_operation
+from interlock.resources.job import (
+    ARG_NAME,
+    MAX_ARGS_BYTES,
+    MAX_TASKS,
+    JobSpec,
+    Retries,
+    is_operation,
+)
+from interlock.resources.redaction import check_redaction
 from interlock.resources.steps import StepWork
 from interlock.resources.values.texts import MAX_ARGUMENT_BYTES, MAX_OBJECT_BYTES
 from interlock.resources.variables import PREFIXES, longest_values, names_in
@@ -44,7 +54,24 @@ def check_rest_of_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {
         _check_exit_codes(spec.retries, to)
     if spec.substitutions:
         _check_substitutions(spec.substitutions, to)
+    if spec.redact:
+        check_redaction(spec, texts_of(spec), to)
+    _check_args(spec, to)
     _check_variables(spec, values, to)
+
+
+def _check_args(spec: JobSpec, to: Findings) -> None:
+    """Refuse arguments that are larger than any status should be: they are shown with it."""
+    given = [("spec.args", spec.args)] if spec.args else []
+    if spec.python is not None and spec.python.args:
+        given.append(("spec.python.args", spec.python.args))
+    for path, args in given:
+        try:
+            size = len(msgspec.json.encode(args))
+        except (TypeError, ValueError, RecursionError):
+            continue  # That they are no JSON is said by whoever checks them.
+        if size > MAX_ARGS_BYTES:
+            to.add(path, f"expected at most {MAX_ARGS_BYTES} bytes as JSON, found {size}")
 
 
 def _check_work(path: str, type: WorkType, part: JobSpec | StepWork, to: Findings) -> None:

@@ -32,6 +32,9 @@ def check_steps(steps: tuple[Step, ...], to: Findings, path: str = "spec.steps")
     names = [step.name for step in steps]
     for at, step in enumerate(steps):
         _check_step(f"{path}[{at}]", step, names, to)
+    if len(set(names)) < len(names):
+        # Which of them is meant nobody can tell.
+        return
     ring = _ring(steps)
     if ring:
         to.add(path, f"they need each other in a ring: {' -> '.join(ring)}")

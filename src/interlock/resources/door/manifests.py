@@ -86,6 +86,18 @@ def read_manifests(source: bytes | str, *, most: int = MAX_VALUES) -> tuple[Docu
     return _complete(found)
 
 
+def read_data(source: bytes | str, *, most: int = MAX_VALUES) -> tuple[Any, Mapping[str, int]]:
+    """Read a file of one document, whatever is in it, and the line of every field.
+
+    Raises:
+        ManifestError: The file is not YAML or JSON, or holds several documents.
+    """
+    found = tuple(islice(_documents(_text(source), most), 2))
+    if len(found) > 1:
+        raise ManifestError("expected one document", found[1][1].get("", 0))
+    return found[0] if found else (None, {"": 1})
+
+
 def _complete(found: list[Document]) -> tuple[Document, ...]:
     return tuple(Document(_with_version(one.data), one.lines) for one in found)
 

@@ -175,6 +175,18 @@ class Mail:
 _LONGEST_WORDS = MAX_FRAME // 4
 
 
+class Counts:
+    """What was counted since the server began."""
+
+    def __init__(self) -> None:
+        #: Attempts that were given to workers.
+        self.handed_out = 0
+        #: Attempts whose worker was lost, or silent for too long.
+        self.cut_off = 0
+        #: Words of workers that did not count.
+        self.refused = 0
+
+
 class WorkerInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     """A connected worker, as people are told of it."""
 

@@ -51,12 +51,13 @@ from interlock.resources.work_types import WORKERS
 from interlock.runtimes.workers.attempts import (
     At,
     Attempt,
+    Counts,
     Phase,
     Worker,
     WorkerInfo,
     task_of,
 )
-from interlock.runtimes.workers.crews import Crews, Line
+from interlock.runtimes.workers.crews import Crews, Line, Need
 from interlock.runtimes.workers.protocol import (
     MAX_FRAME,
     PROTOCOL,
@@ -94,7 +95,13 @@ class RefusedWorkerError(Exception):
 class Dispatcher:
     """Gives attempts to workers, and says what becomes of them."""
 
-    def __init__(self, *, lease_s: float = LEASE_S, touch_every_s: float = TOUCH_EVERY_S) -> None:
+    def __init__(
+        self,
+        *,
+        lease_s: float = LEASE_S,
+        touch_every_s: float = TOUCH_EVERY_S,
+        counts: Counts | None = None,
+    ) -> None:
         self._lease_s = lease_s
         self._touch_every_s = touch_every_s
         self._attempts: dict[TaskId, Attempt] = {}
@@ -110,10 +117,7 @@ class Dispatcher:
         self._began: float | None = None
         self._news: dict[TaskId, TaskReport] = {}
         self._dirty: dict[Worker, None] = {}
-        #: What was counted since the beginning.
-        self.handed_out = 0
-        self.cut_off = 0
-        self.refused = 0
+        self.counts = counts or Counts()
 
     # What the control plane asks
 
@@ -249,7 +253,8 @@ class Dispatcher:
             case Touch(items=items):
                 for touched in items:
                     self._touched(worker, touched, at)
-                self._still_lost(worker, items)
+                if not message.partial:
+                    self._still_lost(worker, items)
                 self._hand_out(worker, at)
             case Drain():
                 worker.is_draining = True
@@ -272,6 +277,10 @@ class Dispatcher:
         """Whether a worker has an attempt, and what it says of it counts."""
         attempt = self._attempts.get(task)
         return attempt is not None and attempt.worker is worker
+
+    def need_of(self, task: TaskId) -> Need:
+        """The function and the queue that a known attempt is of."""
+        return self._attempts[task].need
 
     # Time
 
@@ -371,7 +380,7 @@ class Dispatcher:
         self._put_to_work(worker, attempt, at)
         worker.mail.calls[attempt.id] = (attempt.call, attempt.size)
         self._dirty[worker] = None
-        self.handed_out += 1
+        self.counts.handed_out += 1
 
     def _put_to_work(self, worker: Worker, attempt: Attempt, at: At) -> None:
         attempt.phase = Phase.AT_WORK
@@ -469,7 +478,7 @@ class Dispatcher:
         worker.lost.clear()
 
     def _cut(self, attempt: Attempt, why: str, at: At) -> None:
-        self.cut_off += 1
+        self.counts.cut_off += 1
         self._end(attempt, at, interrupted=True, message=why[:_MAX_WORDS])
 
     def _end(self, attempt: Attempt, at: At, **told: object) -> None:
@@ -516,7 +525,7 @@ class Dispatcher:
             self._dirty[worker] = None
 
     def _refuse(self, worker: Worker, task: TaskId) -> None:
-        self.refused += 1
+        self.counts.refused += 1
         worker.mail.refused.append((Ref(*task), self._why_not(task)))
         self._dirty[worker] = None
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, json
 
+from interlock.resources.codec import decode_special, encode_special
 from interlock.resources.steps import Elaboration
 from interlock.resources.work import PythonCall
 
@@ -84,9 +85,15 @@ class Touched(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
 
 class Touch(_Said, frozen=True, kw_only=True, tag="touch"):
-    """Attempts that go on: their leases begin anew."""
+    """Attempts that go on: their leases begin anew.
+
+    What was refused while it was at work takes up room until a touch leaves it out: so all that is
+    still being done is named, and a worker that does nothing touches too.
+    """
 
     items: tuple[Touched, ...] = ()
+    #: Whether there is more at work than is named: how far something is, told between two touches.
+    partial: bool = False
 
 
 class Wrote(_Said, frozen=True, kw_only=True, tag="wrote"):
@@ -152,9 +159,9 @@ class Cancel(_Said, frozen=True, kw_only=True, tag="cancel"):
 FromWorker = Hello | Done | Touch | Wrote | Drain
 FromServer = Welcome | Orders | Cancel
 
-_from_worker: json.Decoder[FromWorker] = json.Decoder(FromWorker)
-_from_server: json.Decoder[FromServer] = json.Decoder(FromServer)
-_encoder = json.Encoder()
+_from_worker: json.Decoder[FromWorker] = json.Decoder(FromWorker, dec_hook=decode_special)
+_from_server: json.Decoder[FromServer] = json.Decoder(FromServer, dec_hook=decode_special)
+_encoder = json.Encoder(enc_hook=encode_special)
 
 
 def encode(message: FromWorker | FromServer) -> bytes:

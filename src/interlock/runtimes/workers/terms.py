@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from interlock.control.clock import Clock
 from interlock.resources.job import Job
+from interlock.runtimes.workers.attempts import Counts
 from interlock.runtimes.workers.dispatcher import LEASE_S, Dispatcher
 from interlock.runtimes.workers.runtime import WorkerRuntime
 
@@ -20,6 +21,7 @@ class WorkerTerms:
         self._clock = clock
         self._lease_s = lease_s
         self._heard_until = 0.0
+        self.counts = Counts()
         self.runtime: WorkerRuntime | None = None
 
     def lead(self, check: Callable[[], None], jobs: Iterable[Job]) -> WorkerRuntime:
@@ -28,7 +30,9 @@ class WorkerTerms:
         `check` raises `FencedError` once the term is over.
         """
         self.end("this server leads anew")
-        dispatcher = Dispatcher(lease_s=self._lease_s, touch_every_s=self._lease_s / _TOUCHES)
+        dispatcher = Dispatcher(
+            lease_s=self._lease_s, touch_every_s=self._lease_s / _TOUCHES, counts=self.counts
+        )
         self.runtime = WorkerRuntime(self._clock, check, dispatcher)
         self.runtime.inherit(jobs)
         self._heard_until = self._clock.monotonic() + self._lease_s

@@ -32,6 +32,25 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "INSERT INTO facts VALUES ('dropped', 0, 0)",
         "UPDATE facts SET seal = fact_seal_of(name, value)",
     ),
+    (
+        # What is kept of resources that are over and were removed: `archive` reads and writes it.
+        "CREATE TABLE finished ("
+        " id TEXT PRIMARY KEY, created INTEGER NOT NULL, ended INTEGER NOT NULL,"
+        " name TEXT NOT NULL, parent TEXT NOT NULL, creator TEXT NOT NULL, owner TEXT NOT NULL,"
+        " path TEXT NOT NULL, alias TEXT NOT NULL, completion TEXT NOT NULL, phase TEXT NOT NULL,"
+        " digest TEXT NOT NULL, record BLOB NOT NULL, seal INTEGER NOT NULL)",
+        "CREATE INDEX finished_in_order ON finished (created, id)",
+        "CREATE INDEX finished_by_creator ON finished (creator, created, id)",
+        "CREATE INDEX finished_by_owner ON finished (owner, created, id)",
+        "CREATE INDEX finished_by_completion ON finished (completion, created, id)",
+        "CREATE INDEX finished_by_parent ON finished (parent, created, id) WHERE parent <> ''",
+        "CREATE INDEX finished_by_name ON finished (name, created, id)",
+        "CREATE INDEX finished_by_end ON finished (ended, id)",
+        # A row for each path that something is at or below.
+        "CREATE TABLE finished_paths ("
+        " path TEXT NOT NULL, created INTEGER NOT NULL, id TEXT NOT NULL,"
+        " PRIMARY KEY (path, created, id)) WITHOUT ROWID",
+    ),
 )
 #: Files from this release on carry seals.
 SEALED = 2

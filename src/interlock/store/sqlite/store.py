@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 
 from interlock.errors import InterlockError, UnavailableError
 from interlock.resources.codec import encode
+from interlock.resources.metadata import Resource
 from interlock.store.contract import EventType, Identities, Now
 from interlock.store.in_memory import InMemoryStore
+from interlock.store.sqlite.archive import Archived, ArchiveReader
 from interlock.store.sqlite.examining import LostWritesError, examine
 from interlock.store.sqlite.file import (
     FileLock,
@@ -66,6 +68,8 @@ class SqliteStore(InMemoryStore):
         self.is_restored = False
         #: What was lost, when the store went on without it.
         self.accepted = ""
+        #: What is to be kept of a resource that is removed; None keeps nothing of it.
+        self.keeps: Callable[[Resource], Archived | None] = lambda _: None
         self._trouble = ""
         self._probing: asyncio.TimerHandle | None = None
 
@@ -176,6 +180,8 @@ class SqliteStore(InMemoryStore):
             self._presence.check,
             entries=self._journal_entries,
         )
+        #: What is kept of resources that were removed.
+        self.archive = ArchiveReader(self._path, self._presence.check)
 
     async def _make_default_namespace(self) -> None:
         change = self._default_namespace()
@@ -201,6 +207,7 @@ class SqliteStore(InMemoryStore):
         if self._latest is not None:
             await self._latest.outcome
         self._hub.close()
+        await asyncio.to_thread(self.archive.close)
         self._witness.close()
         self._lock.release()
 
@@ -229,6 +236,21 @@ class SqliteStore(InMemoryStore):
             source = self._connection
         await asyncio.to_thread(back_up, self._path, target, source)
 
+    async def prune(self, ids: Sequence[str]) -> None:
+        """Keep these no longer in the archive.
+
+        Raises:
+            UnavailableError: That could not be written.
+        """
+        if self._is_closed:
+            raise UnavailableError("the store is closed")
+        with self._handing:
+            batch = self._open or self._open_batch()
+            batch.pruned.extend(ids)
+        error = await batch.outcome
+        if error is not None:
+            raise UnavailableError(f"the write was not made durable: {error}") from error
+
     async def settled(self) -> None:
         """Write down that nothing is left of what the store knew before it was put back.
 
@@ -250,6 +272,9 @@ class SqliteStore(InMemoryStore):
             raise UnavailableError("the store is closed")
         event = change.event
         row = (change.version, change.key[0], int(event.type is _DELETED), encode(event.resource))
+        kept = None
+        if event.type is _DELETED and event.resource is not None:
+            kept = self.keeps(event.resource)
         self._pending[change.key] = change
         with self._handing:
             batch = self._open
@@ -257,6 +282,8 @@ class SqliteStore(InMemoryStore):
                 batch = self._open_batch()
             batch.changes.append(change)
             batch.rows.append(row)
+            if kept is not None:
+                batch.archived.append(kept)
         return batch.outcome
 
     def _open_batch(self) -> Batch:
@@ -350,6 +377,8 @@ class SqliteStore(InMemoryStore):
             late.error = batch.error
             self._drops.extend(late.drops)
             late.outcome.set_result(late.error)
+        if self._gate is not None:
+            self._gate.begin(self._shelves.all())
 
     def _forget(self, changes: Sequence[Change]) -> None:
         """Have the versions dropped that were kept for these changes alone."""

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from interlock.store.contract import JournalEntry
+from interlock.store.sqlite import archive
+from interlock.store.sqlite.archive import Archived
 from interlock.store.sqlite.seals import MASK, Row, Sums, put_fact, sealed
 from interlock.store.watching import Change
 
@@ -37,6 +39,7 @@ class Batch:
     """Writes that are committed together."""
 
     __slots__ = (
+        "archived",
         "changes",
         "drops",
         "era",
@@ -45,6 +48,7 @@ class Batch:
         "journal",
         "outcome",
         "probes",
+        "pruned",
         "rows",
         "settles",
     )
@@ -55,6 +59,9 @@ class Batch:
         self.era = era
         self.changes: list[Change] = []
         self.rows: list[Row] = []
+        #: What is kept of resources that are removed with it, and what is kept no longer.
+        self.archived: list[Archived] = []
+        self.pruned: list[str] = []
         #: Versions that nobody needs any more, and the version up to which changes are forgotten.
         self.drops: Sequence[int] = ()
         self.floor = 0
@@ -68,7 +75,15 @@ class Batch:
     @property
     def writes(self) -> bool:
         """Whether anything is written with it."""
-        return bool(self.rows or self.drops or self.settles or self.probes or self.journal)
+        return bool(
+            self.rows
+            or self.drops
+            or self.settles
+            or self.probes
+            or self.journal
+            or self.archived
+            or self.pruned
+        )
 
 
 class JournalRow:
@@ -103,7 +118,14 @@ def commit(connection: sqlite3.Connection, batch: Batch, sums: Sums) -> Sums:
     if journal is not None:
         rows = [*rows, journal.row]
     values, written = sealed(rows, sums.written)
-    more = batch.drops or batch.settles or batch.probes or (journal and journal.drop_upto)
+    more = (
+        batch.drops
+        or batch.settles
+        or batch.probes
+        or batch.archived
+        or batch.pruned
+        or (journal and journal.drop_upto)
+    )
     if len(rows) <= _ROWS and not more:
         if rows:
             connection.execute(_insert(len(rows)), values)
@@ -126,6 +148,10 @@ def _write_all(connection: sqlite3.Connection, batch: Batch, values: list[object
     for start in range(0, len(values), 6 * _ROWS):
         part = values[start : start + 6 * _ROWS]
         connection.execute(_insert(len(part) // 6), part)
+    if batch.archived:
+        archive.write(connection, batch.archived)
+    if batch.pruned:
+        archive.drop(connection, batch.pruned)
     dropped = 0
     for start in range(0, len(batch.drops), _ROWS):
         going = batch.drops[start : start + _ROWS]

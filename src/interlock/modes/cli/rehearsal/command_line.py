@@ -28,7 +28,17 @@ from interlock.resources.door.manifests import Document
 
 #: Verbs that are about this machine or about other servers, and not about the rehearsed one.
 _ELSEWHERE = frozenset(
-    ("up", "controller", "backup", "restore", "manifests", "move", "completion", "simulate")
+    (
+        "up",
+        "controller",
+        "worker",
+        "backup",
+        "restore",
+        "manifests",
+        "move",
+        "completion",
+        "simulate",
+    )
 )
 
 #: Who runs the verbs of a scenario.

@@ -14,7 +14,7 @@ import argparse
 from importlib.util import find_spec
 
 from interlock.client.errors import CommandError
-from interlock.modes.cli.flags import number_from
+from interlock.modes.cli.flags import add_sweeping, number_from
 from interlock.modes.cli.session import Session
 
 #: What a server on one machine can do without.
@@ -38,9 +38,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="how soon a leader that is gone is followed (3)",
     )  # fmt: skip
     add(
+        "--max-pending", metavar="N", type=number_from(1), default=None,
+        help="at most so many unfinished Jobs for one target; one more is refused (100)",
+    )  # fmt: skip
+    add(
         "--most-tasks", metavar="N", type=number_from(1),
         help="how many tasks are under way at a time (100000)",
     )  # fmt: skip
+    add_sweeping(parser)
 
 
 def run(_: Session, args: argparse.Namespace) -> int:

@@ -5,6 +5,9 @@ Several kinds are written with commas, single resources as KIND/NAME.
   interlock get jobs
   interlock get job/nightly -o yaml
   interlock get jobs -A -l team=ops --field-selector status.phase=Running
+  interlock get operations --target domains/acme
+
+Operations are the Jobs with steps: their state, step, retries, share done, target and age.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import argparse
 
 from interlock.client.api import TABLE
-from interlock.client.errors import OK, AnswerError
+from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError
 from interlock.client.kinds import Kind, parse_names
 from interlock.modes.cli.flags import FORMATS, add_namespace, add_output, add_selectors
 from interlock.modes.cli.session import Session
@@ -21,18 +24,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+#: What is typed for operations, which are no kind of their own.
+_OPERATIONS = frozenset({"operations", "operation", "ops"})
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="KIND [NAME...] | KIND/NAME...", nargs="*", help="which")
     parser.add_argument("-w", "--watch", action="store_true", help="go on with every change")
     parser.add_argument("--no-headers", action="store_true", help="rows alone")
     add_selectors(parser)
+    parser.add_argument(
+        "--target", metavar="PATH", default="",
+        help="of operations: only on this target, or on one below it",
+    )  # fmt: skip
     add_namespace(parser, every=True)
     add_output(parser, *FORMATS)
 
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Ask for each kind, and print."""
+    if args.what and args.what[0] in _OPERATIONS:
+        return _show_operations(session, args)
+    if args.target:
+        raise CommandError(
+            "--target is for operations", hint="interlock get operations", code=BAD_INPUT
+        )
     if args.watch:
         from interlock.modes.cli.verbs import watch
 
@@ -47,6 +63,37 @@ def run(session: Session, args: argparse.Namespace) -> int:
         whole = {"apiVersion": "v1", "kind": "List", "items": items}
         session.terminal.data(items[0] if one else whole, args.output)
     return code
+
+
+def _show_operations(session: Session, args: argparse.Namespace) -> int:
+    from interlock.client.kinds import JOBS
+    from interlock.client.moments import server_now
+    from interlock.modes.cli import operations
+
+    if args.watch or len(args.what) > 1:
+        raise CommandError(
+            "get operations lists them: it takes no names and no --watch",
+            hint="interlock op show NAME, or interlock get jobs --watch",
+            code=BAD_INPUT,
+        )
+    place = session.namespace_or_all
+    jobs = operations.read_operations(
+        session, place, target=args.target, labels=args.selector, fields=args.field_selector
+    )
+    wide, namespaces = args.output == "wide", args.all_namespaces
+    if args.output == "name":
+        for job in jobs:
+            session.terminal.print(f"{JOBS.singular}/{job['metadata']['name']}")
+    elif args.output and not wide:
+        whole = {"apiVersion": "v1", "kind": "List", "items": jobs}
+        session.terminal.data(whole, args.output)
+    elif jobs:
+        shown = operations.rows(jobs, server_now(session.api), wide=wide, namespaces=namespaces)
+        headers = operations.headers(wide=wide, namespaces=namespaces)
+        session.terminal.table(() if args.no_headers else headers, shown)
+    else:
+        _say_nothing_found(session)
+    return OK
 
 
 def _read_items(

@@ -93,9 +93,14 @@ def _task_of(session: Session, args: argparse.Namespace, name: str) -> int:
         raise CommandError("--task and --step say the same: give one", code=BAD_INPUT)
     with found(session, JOBS, name, verb="logs"):
         job = session.api.get(JOBS, session.namespace, name)
-    steps = [step["name"] for step in job["spec"].get("steps") or ()]
+    operation = execution_of(job).get("operation") or {}
+    steps = [step["name"] for step in job["spec"].get("steps") or operation.get("steps") or ()]
     if not steps:
-        raise CommandError(f"job/{name} has no steps", code=BAD_INPUT)
+        hint = ""
+        if operation.get("state") == "complete":
+            hint = "those of a request are not kept once it is over: --task 0 is what the first"
+            hint += " step wrote, --task 1 its undo, --task 2 the second step"
+        raise CommandError(f"job/{name} has no steps", hint=hint, code=BAD_INPUT)
     step = args.step or steps[0]
     if step not in steps:
         known = f"its steps are {', '.join(steps)}"

@@ -14,11 +14,15 @@ refused before it starts; --only webhook --namespaced prints one for that namesp
 own API knows who calls, the cluster role system:auth-delegator must be given to its account.
 
 Prometheus' operator finds the metrics by a ServiceMonitor, printed by --service-monitor.
+
+With --worker-app MODULE:APP there are workers too, in the controller's namespace, that load that
+application from --worker-image. Their account may connect as a worker, and nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 
 from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.modes.cli.flags import add_output
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 
 #: One leads; more than a few stand by for nothing.
 MAX_REPLICAS = 9
+#: So many workers there are at most, and so many steps each does at a time.
+MAX_WORKERS = 1000
+_APP = re.compile(r"[A-Za-z0-9_.]+:[A-Za-z0-9_.]+")
 _PARTS = ("crds", "rbac", "controller", "webhook", "policy", "monitor")
 
 
@@ -41,6 +48,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--image", metavar="IMAGE", help="the image of the controller")
     add("--replicas", type=int, metavar="N", help="how many controllers: one leads (2)")
     add("--service-monitor", action="store_true", help="let Prometheus read the metrics")
+    add("--worker-app", metavar="MODULE:APP", help="run workers that load this application")
+    add("--worker-image", metavar="IMAGE", help="the image that has it (the controller's)")
+    add("--worker-replicas", type=int, metavar="N", help="how many workers there are (1)")
+    add("--worker-concurrency", type=int, metavar="N",
+        help="how many steps each does at a time (4)")  # fmt: skip
     add_output(parser, "yaml", "json")
 
 
@@ -50,7 +62,11 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
     install = _installation(args)
     parts = (args.only,) if args.only else usual_parts(install)
-    made = manifests(install, (*parts, "monitor") if args.service_monitor else parts)
+    if args.service_monitor:
+        parts = (*parts, "monitor")
+    if install.worker_app:
+        parts = (*parts, "workers")
+    made = manifests(install, parts)
     session.terminal.stream.write(to_json(made) if args.output == "json" else to_yaml(made))
     session.terminal.stream.flush()
     return 0
@@ -78,7 +94,27 @@ def _installation(args: argparse.Namespace) -> Installation:
             told = f"--replicas {args.replicas}: expected 0 to {MAX_REPLICAS}"
             raise CommandError(told, code=BAD_INPUT)
         install = replace(install, replicas=args.replicas)
-    return install
+    return replace(install, **_workers(args))
+
+
+def _workers(args: argparse.Namespace) -> dict[str, str | int]:
+    """What was chosen about workers."""
+    names = ("worker_app", "worker_image", "worker_replicas", "worker_concurrency")
+    given = {name: value for name in names if (value := getattr(args, name)) is not None}
+    for name, value in given.items():
+        flag = f"--{name.replace('_', '-')}"
+        if "worker_app" not in given:
+            raise CommandError(f"{flag} means nothing without --worker-app", code=BAD_INPUT)
+        if name == "worker_app" and not _APP.fullmatch(value):
+            told = f"{flag} {value!r}: expected MODULE:APP, such as broker:app"
+            raise CommandError(told, code=BAD_INPUT)
+        if name == "worker_image" and (not value or any(letter.isspace() for letter in value)):
+            raise CommandError(f"{flag} {value!r} is no image", code=BAD_INPUT)
+        least = 1 if name == "worker_concurrency" else 0
+        if isinstance(value, int) and not least <= value <= MAX_WORKERS:
+            told = f"{flag} {value}: expected {least} to {MAX_WORKERS}"
+            raise CommandError(told, code=BAD_INPUT)
+    return given
 
 
 def _check_namespace(name: str) -> None:

@@ -15,15 +15,20 @@ interlock op resolve create-shop --as failed --reason "cleaned up by hand"
 from __future__ import annotations
 
 import argparse
-from datetime import datetime
 from typing import Any
 
 from interlock.client.errors import BAD_INPUT, OK, CommandError
 from interlock.client.kinds import JOBS, job_name
-from interlock.client.moments import ago, day_and_time, server_now
-from interlock.client.outcomes import has_ended
+from interlock.client.moments import day_and_time, server_now
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.main import tell
+from interlock.modes.cli.operations import (
+    headers,
+    is_operation,
+    operation_of,
+    read_operations,
+    rows,
+)
 from interlock.modes.cli.session import Session
 
 _SHOWS = ("list", "show")
@@ -87,51 +92,15 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 
 def _list(session: Session, args: argparse.Namespace) -> int:
-    jobs = [
-        job
-        for page in session.api.pages(JOBS, session.namespace)
-        for job in page["items"]
-        if _is_operation(job) and not has_ended(job)
-    ]
+    jobs = read_operations(session, session.namespace, also_ended=False)
     if args.output:
         session.terminal.data({"apiVersion": "v1", "kind": "List", "items": jobs}, "json")
         return OK
-    rows = [_row(job, server_now(session.api)) for job in jobs]
-    if not rows:
+    if not jobs:
         session.terminal.print("no operation is under way or waits")
         return OK
-    headers = ("NAME", "STATE", "STEP", "RETRIES", "UNDO-RETRIES", "DONE", "TARGET", "STUCK")
-    session.terminal.table(headers, rows)
+    session.terminal.table(headers(), rows(jobs, server_now(session.api)))
     return OK
-
-
-def _is_operation(job: dict[str, Any]) -> bool:
-    spec = job.get("spec") or {}
-    return spec.get("steps") is not None or spec.get("python") is not None
-
-
-def _operation(job: dict[str, Any]) -> dict[str, Any]:
-    return ((job.get("status") or {}).get("execution") or {}).get("operation") or {}
-
-
-def _row(job: dict[str, Any], now: datetime) -> tuple[str, ...]:
-    operation = _operation(job)
-    steps = operation.get("steps") or []
-    now_at = next((s["name"] for s in steps if s.get("state", "Waits") not in _SETTLED), "")
-    share = operation.get("percentage")
-    return (
-        job["metadata"]["name"],
-        operation.get("state", "queued"),
-        now_at,
-        str(operation.get("retryCount", 0)),
-        str(operation.get("rollbackRetryCount", 0)),
-        "" if share is None else f"{share:g} %",
-        ((job["spec"].get("target")) or {}).get("path", ""),
-        ago(operation.get("stuckAt"), now) if operation.get("stuckAt") else "",
-    )
-
-
-_SETTLED = ("Waits", "Done", "Undone", "ToUndo")
 
 
 def _show_all(session: Session, args: argparse.Namespace) -> int:
@@ -140,7 +109,7 @@ def _show_all(session: Session, args: argparse.Namespace) -> int:
         name = job_name(word, verb="op")
         try:
             job = session.api.get(JOBS, session.namespace, name)
-            if not _is_operation(job):
+            if not is_operation(job):
                 raise CommandError(
                     f"job/{name} is no operation: it has no steps",
                     hint=f"interlock describe job {name}",
@@ -169,7 +138,7 @@ def _show(session: Session, job: dict[str, Any], name: str) -> None:
     terminal.print(str(answer.get("summary", "")))
     for wait in answer.get("waits") or []:
         terminal.print(f"  {wait.get('message') or wait.get('reason')}")
-    operation = _operation(job)
+    operation = operation_of(job)
     steps = operation.get("steps") or []
     if steps:
         terminal.print()

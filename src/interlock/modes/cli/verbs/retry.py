@@ -29,10 +29,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Create the new Jobs, and stay with them if asked. All are read before one is made."""
+    from interlock.client.ordering import body_of
     from interlock.client.schedules import read_one
     from interlock.commands.change import By
     from interlock.commands.jobs import Retrying, retry
-    from interlock.modes.cli.ordering import body_of
     from interlock.resources.job import Job
 
     names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="retry")))

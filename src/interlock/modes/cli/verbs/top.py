@@ -105,7 +105,7 @@ def _row(job: dict[str, Any], now: datetime) -> list[str]:
     took = told_length((until - since).total_seconds()) if since else "-"
     what = job.get("message") or ", ".join(job.get("waits") or []) or job.get("title") or ""
     total = tasks["total"] or "-"
-    return [job["name"], job["state"], f"{tasks['succeeded']}/{total}", took, what]
+    return [job["name"], job["phase"], f"{tasks['succeeded']}/{total}", took, what]
 
 
 def _draw(session: Session) -> None:

@@ -2,15 +2,16 @@
 
 It serves until Ctrl-C or SIGTERM; SIGHUP has it read tokens and certificate again, and open its
 logs anew. It answers the user that it runs as, and root: whose a
-connection is, the kernel says. With --token-file it answers whoever shows a token; on an address
-that other machines can reach it needs one.
+connection is, the kernel says. With --token-file or --tokens it answers whoever shows a token; on
+an address that other machines can reach it needs one. Those of --token-file may do everything;
+--tokens gives each a name and rights: read, operate, admin or worker.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from interlock.modes.cli.flags import seconds
+from interlock.modes.cli.flags import add_sweeping, number_from, seconds
 from interlock.modes.cli.session import Session
 
 
@@ -18,6 +19,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--data", metavar="DIR", default=None, help="where everything is kept (.interlock)")
     add("--listen", metavar="HOST:PORT", default=None, help="where to listen (127.0.0.1:8470)")
+    add(
+        "--tokens", metavar="FILE", default=None,
+        help="named tokens with rights: YAML or JSON, [{name, token, rights, paths}]",
+    )  # fmt: skip
     add("--tls-cert", metavar="FILE", default=None, help="serve https with this certificate")
     add("--tls-key", metavar="FILE", default=None, help="the key of that certificate")
     add(
@@ -31,6 +36,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--keeper-patience", metavar="TIME", type=patience, default=None,
         help="a keeper that has not answered for so long counts as hanging (10s)",
+    )  # fmt: skip
+    add_sweeping(parser)
+    add(
+        "--worker-lease", metavar="TIME", type=patience, default=None,
+        help="a worker that is silent for so long loses what it does (30s)",
+    )  # fmt: skip
+    add(
+        "--max-pending", metavar="N", type=number_from(1), default=None,
+        help="at most so many unfinished Jobs for one target; one more is refused (100)",
+    )  # fmt: skip
+    add(
+        "--keep-finished", metavar="TIME", type=seconds, default=None,
+        help="how long the statuses of Jobs are kept that are over and were removed (30d)",
     )  # fmt: skip
     add("--examples", action="store_true", help="apply examples/ to a new store")
 

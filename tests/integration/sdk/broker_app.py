@@ -1,0 +1,90 @@
+"""An application for tests: what it does it notes in a file, and waits where a test wants it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interlock import App, Context, Retry
+
+app = App()
+_NOTES = Path("notes")
+
+
+@dataclass
+class Gear:
+    """What a step reserves."""
+
+    id: str
+    size: str
+
+
+def note(text: str) -> None:
+    with _NOTES.open("a") as file:
+        file.write(f"{text}\n")
+
+
+@app.step(retries=Retry(limit=2, delay=0.01))
+def reserve_gear(ctx: Context, size: str) -> Gear:
+    assert ctx.fence > 0
+    ctx.report(50, "reserving")
+    ctx.log(f"attempt {ctx.attempt} of {ctx.step}")
+    if ctx.attempt == 1:
+        raise RuntimeError("no room yet")
+    note("reserve")
+    return Gear("gear-17", size)
+
+
+@reserve_gear.undo
+def release_gear(ctx: Context, gear: Gear | None, size: str) -> None:
+    note(f"release {gear} {size}")
+
+
+@app.step()
+async def configure_dns(ctx: Context, application: str, gear: Gear) -> str:
+    await asyncio.sleep(0)
+    if application == "bad":
+        raise ValueError("SERVFAIL")
+    note(f"dns {gear.id}")
+    return f"{application}.example"
+
+
+@app.operation(target="applications/{application}", title="Create application '{application}'")
+def create_application(application: str, size: str = "small") -> Any:
+    gear = reserve_gear(size)
+    return {"name": configure_dns(application, gear), "gear": gear}
+
+
+@app.step(before_retry="RollBackFirst")
+def meet(ctx: Context) -> int:
+    """Say that it is here, and wait until it may go on."""
+    note("meet")
+    with Path("here").open("w") as here:
+        here.write(f"{os.getpid()}\n")
+    with Path("go").open("rb", buffering=0) as go:
+        # No more than is meant for one.
+        go.read(1)
+    return os.getpid()
+
+
+@meet.undo
+def part(ctx: Context, pid: int | None) -> None:
+    note(f"part {pid}")
+
+
+@app.step()
+def pid(ctx: Context) -> int:
+    return os.getpid()
+
+
+@app.operation(target="meetings/{place}", max_interruptions=1000)
+def hold_meeting(place: str) -> Any:
+    return [meet(), pid()]
+
+
+@app.operation(target="pids/{name}")
+def tell_pid(ctx: Context, name: str) -> int:
+    return os.getpid()

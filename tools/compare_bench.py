@@ -1,0 +1,137 @@
+"""Measure two states of this tree in turns, and print their figures side by side.
+
+`python tools/compare_bench.py BEFORE [NAME...]`: BEFORE is a commit or the folder of another tree.
+Each round runs a measurement of `bench` in the one and then in the other, so that whatever else the
+machine does falls on both alike. Of each figure the median is shown, how far its rounds lie apart,
+and the median of the ratios of the rounds. Each tree runs its own `bench`: figures that one of them
+does not have are left out. A ratio counts for little where the rounds lie further apart than it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).parent.parent
+#: What is measured, and how, when nothing else is named.
+MEASUREMENTS: Mapping[str, Sequence[str]] = {
+    "jobs": ("--count", "2000", "--rounds", "3"),
+    "store": ("--rounds", "3"),
+    "http": ("--seconds", "2"),
+    "due": ("--quick",),
+    "cli": ("15",),
+}
+#: A number with what it counts, as in "0.15%" and "2.50x".
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?) ?[%x]")
+
+#: A figure's table, row and column.
+Figure = tuple[str, str, str]
+Read = tuple[Figure, float]
+Rounds = Mapping[Figure, Sequence[float]]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="compare_bench", description=__doc__)
+    parser.add_argument("before", help="a commit, or the folder of another tree")
+    parser.add_argument("names", nargs="*", default=list(MEASUREMENTS), help="of measurements")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="columns in whose name this is found")
+    given = parser.parse_args(argv)
+    with _tree_of(given.before) as before:
+        for name in given.names:
+            then, now = in_turns((before, ROOT), name, given.rounds)
+            print("\n".join(table(name, then, now, given.only)), flush=True)
+    return 0
+
+
+@contextmanager
+def _tree_of(named: str) -> Iterator[Path]:
+    """The folder of a commit, for as long as it is needed."""
+    if Path(named).is_dir():
+        yield Path(named).resolve()
+        return
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "before"
+        git = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*git, "add", "--quiet", "--detach", str(folder), named], check=True)
+        try:
+            # What writes the figures down, for a commit that did not.
+            shutil.copy(ROOT / "bench/table.py", folder / "bench/table.py")
+            yield folder
+        finally:
+            subprocess.run([*git, "remove", "--force", str(folder)], check=True)
+
+
+def in_turns(trees: tuple[Path, Path], name: str, rounds: int) -> tuple[Rounds, Rounds]:
+    """The figures of each round, in both trees."""
+    found: tuple[dict[Figure, list[float]], dict[Figure, list[float]]] = ({}, {})
+    for number in range(rounds + 1):
+        for tree, figures in zip(trees, found, strict=True):
+            # The first round fills caches, and leaves the compiled modules where they are found.
+            read = _run(tree, name)
+            for figure, value in read.items() if number else ():
+                figures.setdefault(figure, []).append(value)
+        print(f"{name}: round {number} of {rounds}", file=sys.stderr, flush=True)
+    return found
+
+
+def _run(tree: Path, name: str) -> dict[Figure, float]:
+    """The figures of one measurement; both trees use this environment and its libraries."""
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as record:
+        paths = os.pathsep.join([str(tree / "src"), str(tree / "tests")])
+        env = os.environ | {"PYTHONPATH": paths, "INTERLOCK_BENCH_RECORD": record.name}
+        # Programs that are started again and again compile their modules once, as anywhere else.
+        env.pop("PYTHONDONTWRITEBYTECODE", None)
+        order = [sys.executable, "-m", "bench", name, *MEASUREMENTS.get(name, ())]
+        subprocess.run(order, cwd=tree, env=env, stdout=subprocess.DEVNULL, check=True)
+        return dict(_figures(map(json.loads, record)))
+
+
+def _figures(tables: Iterable[tuple[str, list[str], list[list[object]]]]) -> Iterator[Read]:
+    for title, columns, rows in tables:
+        for row in rows:
+            for column, cell in zip(columns[1:], row[1:], strict=True):
+                number = _NUMBER.fullmatch(cell.strip()) if isinstance(cell, str) else None
+                if isinstance(cell, int | float) or number:
+                    value = float(number[1]) if number else float(str(cell))
+                    yield (title, str(row[0]), column), value
+
+
+def table(name: str, before: Rounds, after: Rounds, only: str) -> Iterator[str]:
+    """Lines that say of each figure what it was and what it is."""
+    yield f"\n{name:<62} {'before':>10} {'±':>5} {'after':>10} {'±':>5} {'ratio':>7}"
+    last = ""
+    for figure, now in after.items():
+        title, row, column = figure
+        if only not in column or figure not in before:
+            continue
+        if title != last:
+            yield f"  {title}"
+        last = title
+        then = before[figure]
+        ratios = [new / old for old, new in zip(then, now, strict=True) if old]
+        ratio = f"{median(ratios):.3f}" if ratios else "-"
+        told = f"{_told(then)} {_told(now)}"
+        yield f"    {f'{row}, {column}':<58} {told} {ratio:>7}"
+
+
+def _told(rounds: Sequence[float]) -> str:
+    """The median, and half of how far the rounds lie apart, as a share of it."""
+    middle = median(rounds)
+    apart = (max(rounds) - min(rounds)) / 2 / abs(middle) if middle else 0.0
+    return f"{middle:>10,.2f} {apart:>5.0%}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
