@@ -40,6 +40,8 @@ PIECES = {
     "RivalEvictionScheduleWorld": 2,
     "OperationWorld": 5,
     "RivalOperationWorld": 5,
+    "OperationPodWorld": 2,
+    "RivalOperationPodWorld": 2,
 }
 
 DB = LockRequest(key="db")

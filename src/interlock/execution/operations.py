@@ -217,7 +217,7 @@ def _undo_ended(
             step,
             state=state,
             undo_retries=0,
-            not_before=None,
+            # Another undo for the same retry may have failed just now: then it waits.
             undo_for="",
             message="",
             result="",
@@ -238,10 +238,14 @@ def _undo_ended(
     told = f"undo of {step.name} before a retry {told}"
     operation = replace(operation, error=f"{retried.name}: {told}")
     if is_interrupted(end):
+        if retried.not_before is not None:
+            # Another undo for it has failed already: it waits for that.
+            return operation
         failed = replace(retried, message=told)
         again = _cut_off(failed, end, job.spec.max_interruptions, now)
     elif retried.retries < limits.limit:
-        again = replace(retried, not_before=now + limits.delay * retried.retries, message=told)
+        due = now + limits.delay * retried.retries
+        again = replace(retried, not_before=due, interrupted=False, message=told)
     else:
         again = replace(retried, not_before=None, message=told)
     if again.not_before is None:

@@ -19,7 +19,7 @@ from interlock.resources.admission import AdmissionPhase
 from interlock.resources.job import OPERATE_ANNOTATION, Job, JobPhase, OperateVerb
 from interlock.resources.metadata import Key
 from interlock.resources.operation import OperationStatus, StepState, StepStatus
-from interlock.resources.tasks import ExecutionStatus, TaskReport
+from interlock.resources.tasks import EndedTask, ExecutionStatus, TaskReport
 from support.simulation.operation_world import OperationWorld, RivalOperationWorld
 
 #: How an operation stands when it is taken up: as it is recorded.
@@ -222,7 +222,7 @@ def retries_are_counted_from_the_last_crash(really: Begun) -> Begun:
     in_worlds=operations(OperationWorld),
 )
 def interruptions_have_no_cap(_: Any) -> Any:
-    def _cut_off(step: StepStatus, _: int, now: datetime) -> StepStatus:
+    def _cut_off(step: StepStatus, _: EndedTask, _most: int, now: datetime) -> StepStatus:
         return replace(step, interrupted=True, not_before=now)
 
     return _cut_off

@@ -112,18 +112,16 @@ class DoneOnce(OperationPromise):
 
     def moves(self, job: Job, was: OperationStatus | None, now: OperationStatus) -> None:
         """Each attempt that is recorded is one that may be made."""
-        ledger = self._ledgers.of(job)
-        known = {at: (e.done, e.begun, e.undone) for at, e in enumerate(ledger.entries)}
+        ledger, name, steps = self._ledgers.of(job), job.metadata.name, job.spec.steps
+        assert steps is not None
         for deed in ledger.take(job, was, now):
-            entry, name = ledger.entries[deed.step], job.metadata.name
-            what = f"step {job.spec.steps[deed.step].name} of {name}"  # type: ignore[index]
-            if deed.is_undo:
-                if entry.undone:
-                    raise self.broken(f"{what} is undone again", name)
-                if not entry.begun:
-                    raise self.broken(f"{what} is undone and was never begun", name)
-            elif entry.done:
-                raise self.broken(f"{what} is done and run again: {known[deed.step]}", name)
+            entry, what = ledger.entries[deed.step], f"step {steps[deed.step].name} of {name}"
+            if deed.is_undo and entry.undone:
+                raise self.broken(f"{what} is undone again", name)
+            if deed.is_undo and not entry.begun:
+                raise self.broken(f"{what} is undone and was never begun", name)
+            if entry.done and not deed.is_undo:
+                raise self.broken(f"{what} is done and run again", name)
             ledger.begin(deed)
 
 

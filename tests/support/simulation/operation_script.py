@@ -36,8 +36,8 @@ from support.simulation.script import Step as Scene
 #: Where targets are. Children have one further on than their parent's, so that no two operations
 #: ever wait for each other.
 PATHS = ("domains/acme", "domains/acme/applications/shop", "users/ana")
-#: How many kinds of bad operations people put into the store.
-BAD_OPERATIONS = 5
+#: The kinds of bad operations that people put into the store, numbered on from other bad objects.
+BAD_OPERATIONS = range(100, 105)
 
 
 class _Taste:
@@ -67,7 +67,7 @@ def with_operations(script: tuple[Scene, ...], random: Random) -> tuple[Scene, .
         for _ in range(random.choice((0, 2, 6, 12)))
     ]
     scenes += [
-        Scene(random.uniform(0.0, length), Poke(f"bad-op-{n}", 100 + random.randrange(5)))
+        Scene(random.uniform(0.0, length), Poke(f"bad-op-{n}", random.choice(BAD_OPERATIONS)))
         for n in range(random.choice((0, 0, 1, 2)))
     ]
     return tuple(sorted((*script, *scenes), key=lambda scene: scene.at))
@@ -244,4 +244,4 @@ def bad_operation(how: int) -> JobSpec:
         (Step(name="a", run=work, needs=("nowhere",)),),
         (first, replace(first, needs=())),
     )
-    return JobSpec(steps=graphs[how % len(graphs)], locks=(LockRequest(key="db"),))
+    return JobSpec(steps=graphs[how - BAD_OPERATIONS.start], locks=(LockRequest(key="db"),))

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from interlock.resources.job import JobSpec
 from interlock.resources.pods import PodTemplate
+from interlock.resources.steps import Step as Operated
+from interlock.resources.steps import StepWork
 from interlock.resources.values.durations import Duration
 from support.simulation.script import (
     Act,
@@ -58,6 +60,9 @@ def _moved(act: Act, random: Random) -> Act:
     match act:
         case CreateJob(spec=JobSpec(process=process)) if process is not None:
             return replace(act, spec=_spec(act.spec, process.command, random))
+        case CreateJob(spec=JobSpec(steps=steps)) if steps is not None:
+            moved = tuple(map(_step, steps))
+            return replace(act, spec=replace(act.spec, steps=moved))
         case ForgeStatus(spec=JobSpec(process=process)) if process is not None:
             spec = replace(act.spec, process=None, pod=pod_of(*process.command))
             return replace(act, spec=spec)
@@ -66,6 +71,18 @@ def _moved(act: Act, random: Random) -> Act:
         case LoseKeeper():
             return LoseNode(random.randrange(3), random.choice((10.0, 90.0, 400.0)))
     return act
+
+
+def _step(step: Operated) -> Operated:
+    """A step of an operation, in pods."""
+    undo = _work(step.undo) if step.undo is not None else None
+    return replace(step, run=_work(step.run), undo=undo)
+
+
+def _work(work: StepWork) -> StepWork:
+    if work.process is None:
+        return work
+    return StepWork(pod=pod_of(*(word for word in work.process.command if word != "unseen")))
 
 
 def _spec(spec: JobSpec, command: Sequence[str], random: Random) -> JobSpec:

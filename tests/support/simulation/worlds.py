@@ -10,7 +10,12 @@ from support.simulation.eviction_world import (
     RivalEvictionScheduleWorld,
     RivalEvictionWorld,
 )
-from support.simulation.operation_world import OperationWorld, RivalOperationWorld
+from support.simulation.operation_world import (
+    OperationPodWorld,
+    OperationWorld,
+    RivalOperationPodWorld,
+    RivalOperationWorld,
+)
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
@@ -35,5 +40,7 @@ WORLDS: dict[str, type[World]] = {
         RivalEvictionScheduleWorld,
         OperationWorld,
         RivalOperationWorld,
+        OperationPodWorld,
+        RivalOperationPodWorld,
     )
 }

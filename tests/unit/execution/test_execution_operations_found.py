@@ -127,6 +127,24 @@ def test_what_could_not_be_undone_for_a_retry_is_not_taken_as_done_by_going_forw
     assert play.names.count("b") == 2
 
 
+def test_a_retry_waits_for_its_undo_also_when_another_ended_with_it() -> None:
+    """What could not be undone is heard of together with what could: the retry is not forgotten."""
+    b = a_step("b", needs=("a",))
+    c = a_step(
+        "c",
+        needs=("a",),
+        before_retry=BeforeRetry.ROLL_BACK,
+        roll_back=("a",),
+        retries=retries(3, 10),
+    )
+    script: Script = {"c": (Outcome("fail", 5),), "-b": ("fail",)}
+    play = Play(an_operation(a_step("a"), b, c, steps_at_once=2), script).run()
+
+    assert play.names == ["a", "b", "c", "-b", "-c", "-b", "-a", "a", "b", "c"]
+    assert play.times_of("-b") == [5, 15]
+    assert has_ended(play.job)
+
+
 def test_two_steps_that_take_each_other_back_come_to_an_end() -> None:
     """Each runs the other anew, and that must not give the other its retries back."""
     above = (
