@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import broker_app
@@ -217,3 +219,50 @@ def test_an_application_that_cannot_be_loaded_ends_the_worker(place: Place) -> N
     assert "broker_app:app cannot be loaded: ModuleNotFoundError" in worker.said
     assert "broker_app.py, line 1" in worker.said
     assert "the next one begins" not in worker.said
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "told"),
+    [
+        (403, 6, "does not let this worker in (HTTP 403)"),
+        (401, 6, "give the token of a worker with --token-file"),
+        (404, 2, "serves no workers (HTTP 404)"),
+    ],
+)
+def test_a_worker_that_is_not_let_in_from_the_first_ends(
+    tmp_path: Path, status: int, code: int, told: str
+) -> None:
+    class Refusing(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_error(status)
+
+        def log_message(self, format: str, *args: Any) -> None: ...
+
+    shutil.copy(Path(broker_app.__file__), tmp_path)
+    with HTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        words = ["broker_app:app", "--server", f"http://127.0.0.1:{server.server_port}"]
+        try:
+            with WorkerProgram(words, cwd=tmp_path, env=os.environ, connects=False) as worker:
+                assert worker.wait() == code
+        finally:
+            server.shutdown()
+            thread.join()
+    assert told in worker.said
+
+
+def test_a_worker_speaks_https(tmp_path: Path) -> None:
+    certificate = Path(__file__).parents[1] / "api" / "certificate"
+    tls = (
+        "--tls-cert",
+        str(certificate / "localhost.crt"),
+        "--tls-key",
+        str(certificate / "localhost.key"),
+    )
+    for place in a_place(tmp_path, *tls):
+        with place.worker() as worker:
+            assert f"·  {place.server.url}  ·" in worker.said
+            assert place.server.url.startswith("https://")
