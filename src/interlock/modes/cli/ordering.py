@@ -15,10 +15,9 @@ from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError
 from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, kind_named, parse_name
 from interlock.client.moments import server_now
 from interlock.client.refusals import refusals
-from interlock.client.schedules import noun_of, read_calendars
+from interlock.client.schedules import noun_of
 from interlock.commands.change import By, Change, Write, rebased
-from interlock.commands.controlled import LONGEST, ControlledView
-from interlock.commands.table import Command, command_for
+from interlock.commands.command import Command, command_for
 from interlock.modes.cli.input.person import person
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.not_found import found, other_verb, same_name
@@ -35,6 +34,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterable
+
+    from interlock.commands.controlled import ControlledView
 
 #: How often an order is worked out anew because somebody else wrote meanwhile.
 _TRIES = 10
@@ -112,6 +113,9 @@ def _read(
     items: dict[str, Item] = {noun.metadata.uid: json.loads(data)}
     if not command.needs_view:
         return Subject(noun, items)
+    from interlock.client.schedules import read_calendars
+    from interlock.commands.controlled import ControlledView
+
     assert isinstance(noun, ControlledJob)
     jobs = []
     labels = f"{CONTROLLED_LABEL}={noun.metadata.name}"
@@ -277,6 +281,8 @@ def length_of(typed: float | None, flag: str) -> Duration | None:
     """A length of time that was typed, in whole seconds; None when none was."""
     if typed is None:
         return None
+    from interlock.commands.controlled import LONGEST
+
     if not 1 <= typed <= LONGEST.total_seconds():
         raise CommandError(f"{flag}: expected from a second to ten years", code=BAD_INPUT)
     return Duration(seconds=int(typed))
