@@ -100,8 +100,8 @@ def _run(tree: Path, name: str) -> dict[Figure, float]:
 
 def _figures(tables: Iterable[tuple[str, list[str], list[list[object]]]]) -> Iterator[Read]:
     for title, columns, rows in tables:
-        # A row is known by its first cell, or by so many as it takes.
-        known_by = next(n for n in range(1, len(columns)) if _are_apart([row[:n] for row in rows]))
+        # A row is known by its first cells, as many as it takes: none, if it is the only one.
+        known_by = next(n for n in range(len(columns)) if _are_apart([row[:n] for row in rows]))
         for row in rows:
             name = " ".join(map(str, row[:known_by]))
             for column, cell in zip(columns[known_by:], row[known_by:], strict=True):
