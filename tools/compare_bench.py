@@ -100,12 +100,19 @@ def _run(tree: Path, name: str) -> dict[Figure, float]:
 
 def _figures(tables: Iterable[tuple[str, list[str], list[list[object]]]]) -> Iterator[Read]:
     for title, columns, rows in tables:
+        # A row is known by its first cells, as many as it takes: none, if it is the only one.
+        known_by = next(n for n in range(len(columns)) if _are_apart([row[:n] for row in rows]))
         for row in rows:
-            for column, cell in zip(columns[1:], row[1:], strict=True):
+            name = " ".join(map(str, row[:known_by]))
+            for column, cell in zip(columns[known_by:], row[known_by:], strict=True):
                 number = _NUMBER.fullmatch(cell.strip()) if isinstance(cell, str) else None
                 if isinstance(cell, int | float) or number:
                     value = float(number[1]) if number else float(str(cell))
-                    yield (title, str(row[0]), column), value
+                    yield (title, name, column), value
+
+
+def _are_apart(cells: Sequence[Sequence[object]]) -> bool:
+    return len({tuple(each) for each in cells}) == len(cells)
 
 
 def table(name: str, before: Rounds, after: Rounds, only: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from interlock.commands.change import By, Change
+from interlock.commands.command import Command
 from interlock.commands.controlled import ControlledView
 from interlock.commands.errors import OrderRefusedError
 from interlock.commands.exceptions import Extending, Holding, Skipping
@@ -19,7 +20,7 @@ from interlock.commands.jobs import Releasing, Requeuing, Stopping
 from interlock.commands.on_demand import Running, Switching
 from interlock.commands.operations import Operating, Resolving
 from interlock.commands.suspension import Suspending
-from interlock.commands.table import COMMANDS, Command
+from interlock.commands.table import COMMANDS
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.resources.metadata import Noun, Resource

@@ -24,9 +24,10 @@ from interlock.api.routing import OnEach, OnResource, Right, Route, Said, Serve,
 from interlock.api.writes import TRIES, Writes
 from interlock.commands.applying import apply
 from interlock.commands.change import By, Change, Write, rebased
+from interlock.commands.command import Command, Need
 from interlock.commands.controlled import ControlledView
 from interlock.commands.errors import OrderRefusedError, Refusal
-from interlock.commands.table import COMMANDS, Command, Need
+from interlock.commands.table import COMMANDS
 from interlock.errors import (
     AlreadyExistsError,
     ConflictError,

@@ -16,16 +16,19 @@ from interlock.client.errors import AnswerError
 from interlock.client.kinds import JOBS, Kind, kind_named
 from interlock.client.moments import server_now
 from interlock.client.refusals import refusals
-from interlock.client.schedules import noun_of, read_calendars
+from interlock.client.schedules import noun_of
 from interlock.commands.change import By, Change, Write, rebased
-from interlock.commands.controlled import ControlledView
-from interlock.commands.table import Command, command_for
+from interlock.commands.command import Command, command_for
 from interlock.resources.codec import encode, from_builtins, to_builtins
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Noun, Resource
 from interlock.resources.schedule import CONTROLLED_LABEL
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from interlock.commands.controlled import ControlledView
 
 #: How often an order is worked out anew because somebody else wrote meanwhile.
 _TRIES = 10
@@ -107,6 +110,9 @@ def _read(
     where: Place, command: Command, kind: Kind, name: str, *, passed_over: int = 0
 ) -> Subject:
     """Read a resource and what goes with it."""
+    from interlock.client.schedules import read_calendars
+    from interlock.commands.controlled import ControlledView
+
     data = where.api.fetch("GET", kind.path(where.namespace, name))
     noun = _noun(kind, name, data, lenient=command.name in _LENIENT and not command.needs_view)
     items: dict[str, Item] = {noun.metadata.uid: json.loads(data)}

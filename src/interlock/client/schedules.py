@@ -12,7 +12,6 @@ from interlock.client.kinds import CALENDARS, Kind
 from interlock.kube.store.codec import WIRES
 from interlock.resources.calendar import Calendar
 from interlock.resources.metadata import Resource
-from interlock.schedules.calendars import calendars_named_by
 
 
 def read_one(api: Api, kind: Kind, namespace: str, name: str) -> Resource:
@@ -33,6 +32,9 @@ def noun_of(kind: Kind, name: str, data: bytes) -> Resource:
 
 def read_calendars(api: Api, resource: Resource) -> Iterator[Calendar]:
     """The calendars that a schedule names; one that is not there is part of the answer."""
+    # Most orders are about Jobs, and need nothing of schedules.
+    from interlock.schedules.calendars import calendars_named_by
+
     for name in calendars_named_by(resource):
         try:
             calendar = read_one(api, CALENDARS, resource.metadata.namespace, name)

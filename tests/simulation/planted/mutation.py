@@ -114,6 +114,9 @@ class Mutation(Struct, frozen=True, kw_only=True):
     caught_by: str
     in_worlds: Worlds
     most_worlds: int = MOST_WORLDS
+    #: The seed of a world that is known to notice, tried before the others; it only saves the
+    #: search, and may be found anew when worlds have changed.
+    seen_in: int = 0
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
@@ -137,6 +140,7 @@ def mutation(
     caught_by: str,
     in_worlds: Worlds,
     most_worlds: int = MOST_WORLDS,
+    seen_in: int = 0,
 ) -> Callable[[Planted], Planted]:
     """Declare what a function plants. It may be declared more than once, for several promises."""
 
@@ -149,6 +153,7 @@ def mutation(
             caught_by=caught_by,
             in_worlds=in_worlds,
             most_worlds=most_worlds,
+            seen_in=seen_in,
         )
         MUTATIONS.append(declared)
         return planted
@@ -159,7 +164,7 @@ def mutation(
 def breaches(planted: Mutation) -> Iterator[BrokenPromiseError]:
     """Every promise that is broken with a bug in place, world after world."""
     with planted.in_place():
-        for seed in range(planted.most_worlds):
+        for seed in dict.fromkeys((planted.seen_in, *range(planted.most_worlds))):
             outcome = planted.in_worlds(seed).run()
             if outcome.broken is not None:
                 yield outcome.broken

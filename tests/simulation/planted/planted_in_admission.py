@@ -124,7 +124,7 @@ def last_comes_first(really: PlaceOf) -> PlaceOf:
     return place_of
 
 
-@mutation(ORDER, PLACE_OF, caught_by="InOrder", in_worlds=busy(World))
+@mutation(ORDER, PLACE_OF, caught_by="InOrder", in_worlds=busy(World), seen_in=54)
 def priority_is_ignored(really: PlaceOf) -> PlaceOf:
     return lambda job: really(job)._replace(rank=0)
 
@@ -182,6 +182,7 @@ def tokens_begin_anew_with_the_record(really: Decide, _: timedelta) -> tuple[Dec
     Seam("interlock.admission.decide", "problems_of_spec"),
     caught_by="Settles",
     in_worlds=busy(World),
+    seen_in=14,
 )
 def bad_definitions_are_let_in(_: object) -> Callable[..., tuple[()]]:
     return lambda _: ()

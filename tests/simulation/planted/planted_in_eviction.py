@@ -55,6 +55,7 @@ def evicting_gives_back_at_once(really: Decide) -> Decide:
     MOVED,
     caught_by="PutBackWhole",
     in_worlds=put_back(EvictionWorld),
+    seen_in=90,
 )
 def attempts_are_not_waited_for(put_back: Decide, moved: Moved) -> tuple[Decide, Moved]:
     def _without_tasks(job: Job) -> Job:

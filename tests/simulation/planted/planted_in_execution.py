@@ -205,7 +205,7 @@ def _failed_when(really: Observe, mistaken: Mistaken) -> Observe:
     return observe
 
 
-@mutation(PROVEN, OBSERVE, caught_by="NeverTwice", in_worlds=busy(World))
+@mutation(PROVEN, OBSERVE, caught_by="NeverTwice", in_worlds=busy(World), seen_in=36)
 def a_missing_report_is_taken_for_the_end(really: Observe) -> Observe:
     return _failed_when(really, lambda _, report: report is None)
 
@@ -286,6 +286,7 @@ def unheard_of_is_taken_for_gone(_: object) -> Callable[..., tuple[TaskReport, .
     WAS_FORGOTTEN,
     caught_by="RecordedFirst",
     in_worlds=busy(RivalWorld),
+    seen_in=94,
 )
 def the_machine_forgets_what_it_forgot(_: float, __: object) -> tuple[float, Callable[..., bool]]:
     return 0.0, lambda *_: False
@@ -297,6 +298,7 @@ def the_machine_forgets_what_it_forgot(_: float, __: object) -> tuple[float, Cal
     Seam("interlock.forecast.rehearsal.simulated_machine", "Machine.stop"),
     caught_by="Settles",
     in_worlds=busy(World),
+    seen_in=36,
 )
 def a_start_that_hangs_holds_up_the_keeper(start: Any, stop: Any) -> tuple[Any, Any]:
     def start_alone(self: Machine, order: TaskOrder) -> None:

@@ -77,6 +77,7 @@ def moments_are_forgotten(really: Callable[..., None]) -> Callable[..., None]:
     Seam("interlock.control.queue", "WorkQueue.retry_now"),
     caught_by="Settles",
     in_worlds=busy(World),
+    seen_in=34,
 )
 def failures_are_not_tried_again(*_: object) -> tuple[Callable[..., None], Callable[..., None]]:
     def retry(self: WorkQueue, item: Item, cause: str = "") -> None:
@@ -127,7 +128,7 @@ def versions_go_back_with_the_backup(_: object) -> Callable[..., int]:
     return lambda known, _: known
 
 
-@mutation(VERSIONS, VERSION_AFTER, caught_by="TokensRise", in_worlds=busy(RestoreWorld))
+@mutation(VERSIONS, VERSION_AFTER, caught_by="TokensRise", in_worlds=busy(RestoreWorld), seen_in=20)
 def versions_go_on_by_a_thousand(_: object) -> Callable[..., int]:
     """A jump that another restore of the same backup makes again, into the same numbers."""
     return lambda known, _: known + 1000

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from interlock.api.actions import Actions
 from interlock.api.callers import trusted
 from interlock.api.requests import Request
-from interlock.commands.table import COMMANDS, Command
+from interlock.commands.command import Command
+from interlock.commands.table import COMMANDS
 from interlock.errors import ConflictError
 from interlock.forecast.rehearsal.simulated_loop import run_now
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus

@@ -9,7 +9,6 @@ from interlock.client import ordering
 from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError
 from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, parse_name
 from interlock.client.ordering import Carried, Item, Place
-from interlock.commands.controlled import LONGEST
 from interlock.modes.cli.input.person import person
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.not_found import found, other_verb, same_name
@@ -99,6 +98,8 @@ def except_from_plan(session: Session, args: Namespace, order: str, how: Noun) -
 
 def length_of(typed: float | None, flag: str) -> Duration | None:
     """A length of time that was typed, in whole seconds; None when none was."""
+    from interlock.commands.controlled import LONGEST
+
     if typed is None:
         return None
     if not 1 <= typed <= LONGEST.total_seconds():

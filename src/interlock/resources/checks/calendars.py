@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from interlock.findings import Findings
 from interlock.resources.calendar import CalendarSpec
 from interlock.resources.checks.validator import check_rules
 from interlock.resources.schedule_limits import MAX_ICALENDAR_BYTES
-from interlock.timing.icalendar import Reading, read_icalendar
+
+if TYPE_CHECKING:
+    from interlock.timing.icalendar import Reading
 
 
 def check_calendar(spec: CalendarSpec, to: Findings) -> None:
@@ -37,6 +40,10 @@ def _check_icalendar(text: str, to: Findings) -> None:
 @lru_cache(maxsize=1)
 def _reading(text: str) -> Reading:
     """Read a text once for all that is to be said about it."""
+    # The command line knows all kinds and reads hardly ever such a text: what reads them would be
+    # an eighth of what it loads to stop a Job.
+    from interlock.timing.icalendar import read_icalendar
+
     return read_icalendar("", text)
 
 
