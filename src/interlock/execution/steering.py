@@ -150,10 +150,12 @@ def _ordered(job: Job, operation: OperationStatus, now: datetime) -> OperationSt
     found = order_to(job, operation)
     if found is None:
         return operation
-    verb, _ = found
+    verb, reason = found
     if verb is OperateVerb.RETRY and operation.stuck_at is not None:
         return forward(operation, specs_of(job, operation))
     if verb is OperateVerb.ROLL_BACK:
+        if not operation.reverting and operation.stuck_at is None:
+            operation = replace(operation, error=f"rolled back {reason}")
         return _rolled_back(job, operation, now)
     return operation
 

@@ -358,6 +358,15 @@ class TestOrders:
         assert play.names[5:] == ["-b", "-a"]
         assert play.operation.completion_state is CompletionState.FAILED
 
+    def test_what_is_rolled_back_though_it_is_not_stuck_says_who_wanted_it(self) -> None:
+        play = Play(self.STUCK, {"c": (Outcome("ok", 60),)})
+        play.run(until=lambda: "c" in play.names)
+        play.order("roll-back")
+        play.run()
+
+        assert play.names[3:] == ["-c", "-b", "-a"]
+        assert play.operation.error == play.job.status.execution.message == "rolled back because"
+
     @pytest.mark.parametrize(
         ("verb", "phase"),
         [("succeeded", JobPhase.SUCCEEDED), ("failed", JobPhase.FAILED)],
