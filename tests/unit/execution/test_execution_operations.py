@@ -294,6 +294,17 @@ class TestEndedEarly:
         assert play.job.status.phase is JobPhase.KILLED
         assert play.operation.completion_state is CompletionState.FAILED
 
+    def test_a_stop_does_not_wait_for_a_worker_that_may_never_come(self) -> None:
+        called = StepWork(python=PythonSpec(function="nobody_has_it"))
+        spec = an_operation(a_step("a"), a_step("b", run=called))
+        play = Play(spec, {"b": (Outcome("wait", 60),)})
+        play.run(until=lambda: "b" in play.names)
+        play.change(spec=replace(play.job.spec, kill_at=play.now))
+        play.run()
+
+        assert play.times_of("-b") == [0]
+        assert play.job.status.phase is JobPhase.KILLED
+
     def test_a_kill_does_not_wait_for_it(self) -> None:
         play = Play(self.SPEC, self.SCRIPT)
         play.run(until=lambda: "b" in play.names)
