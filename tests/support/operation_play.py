@@ -62,7 +62,7 @@ class Attempt(NamedTuple):
 class Outcome(NamedTuple):
     """How an attempt ends, and after how many seconds."""
 
-    #: "ok", "fail" or "cut".
+    #: "ok", "fail" or "cut"; "wait" never begins.
     how: str = "ok"
     lasts: float = 0.0
 
@@ -194,7 +194,9 @@ class Play:
         outcomes = self._script.get(what, ())
         given = outcomes[used] if used < len(outcomes) else "ok"
         outcome = given if isinstance(given, Outcome) else Outcome(given)
-        self._reports[task, attempt] = self._report(task, attempt, ReportState.RUNNING)
+        waits = outcome.how == "wait"
+        state = ReportState.ACCEPTED if waits else ReportState.RUNNING
+        self._reports[task, attempt] = self._report(task, attempt, state)
         self._news = True
         self._ends[task, attempt] = (self.now + timedelta(seconds=outcome.lasts), outcome)
         self.most_at_once = max(self.most_at_once, len(self._ends))

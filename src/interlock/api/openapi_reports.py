@@ -7,7 +7,7 @@ of Kubernetes reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ _STATUS = {"application/json": {"schema": {"$ref": "#/components/schemas/Status"
 def reports_document(routes: Sequence[Route]) -> dict[str, Any]:
     """The document of all routes that are about no resource."""
     told_of = [route for route in routes if route.kind is None and route.method != SOCKET]
-    types = {id(route.shows): route.shows for route in told_of if route.shows is not None}
+    types = {id(one): one for route in told_of for one in _shown(route) if one is not None}
     schemas, components = msgspec.json.schema_components(
         types.values(), ref_template="#/components/schemas/{name}"
     )
@@ -39,8 +39,7 @@ def reports_document(routes: Sequence[Route]) -> dict[str, Any]:
         if method in paths.get(path, {}):
             continue  # The same, told more narrowly by a parameter.
         also = " It is also a WebSocket." if route.path in sockets else ""
-        schema = shown.get(id(route.shows), {})
-        paths.setdefault(path, {})[method] = _operation(route, schema, also)
+        paths.setdefault(path, {})[method] = _operation(route, shown, also)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Interlock reports", "version": __version__},
@@ -49,12 +48,17 @@ def reports_document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route, schema: dict[str, Any], also: str) -> dict[str, Any]:
-    content = {route.media: {"schema": schema} if schema else {}}
-    done = (200, *route.successes)
-    responses: dict[str, Any] = {
-        str(code): {"description": route.gives, "content": content} for code in done
-    }
+def _shown(route: Route) -> tuple[Any, ...]:
+    """The types that a route answers with."""
+    return (route.shows, *route.shows_also.values())
+
+
+def _operation(route: Route, shown: Mapping[int, dict[str, Any]], also: str) -> dict[str, Any]:
+    responses: dict[str, Any] = {}
+    for code in (200, *route.successes):
+        schema = shown.get(id(route.shows_also.get(code, route.shows)))
+        content = {route.media: {"schema": schema} if schema else {}}
+        responses[str(code)] = {"description": route.gives, "content": content}
     for code in _codes(route):
         # What is wrong with a server is told in the same words as that nothing is.
         body = content if code == 503 and isinstance(route.right, ForAll) else _STATUS
@@ -74,7 +78,8 @@ def _body(route: Route) -> dict[str, Any]:
         schema = noun_schema(route.body)
         content = {Media.JSON.value: {"schema": schema}}
         return {"description": route.takes, "required": "required" in schema, "content": content}
-    plain = {"schema": {"type": "object", "description": route.takes}}
+    form = route.form if route.form is not None else {"type": "object"}
+    plain = {"schema": {**form, "description": route.takes}}
     whole = {media.value: plain for media in (Media.JSON, Media.YAML)}
     return {"description": route.takes, "required": True, "content": whole}
 
@@ -101,9 +106,8 @@ def _in_headers(route: Route) -> Iterable[dict[str, Any]]:
 
 
 def _operation_id(route: Route) -> str:
-    words = [
-        part.strip("{}").removesuffix("...") for part in re.split(r"/|\b\.", route.path) if part
-    ]
+    path = route.path.replace("...", "")
+    words = [part.strip("{}") for part in re.split(r"/|\b\.", path) if part]
     return route.method.lower() + "".join(
         f"{word[:1].upper()}{word[1:]}" for word in words or ["page"]
     )

@@ -12,6 +12,9 @@ Schema = dict[str, Any]
 
 #: A whole number that is no longer than this is read.
 LARGEST_NUMBER = 10**18 - 1
+#: What the lengths of time in a query are like.
+_NUMBER = "[0-9]{1,5}([.][0-9]{1,3})?"
+LENGTH = f"^(0|{''.join(f'({_NUMBER}{unit})?' for unit in ('d', 'h', 'm', 's', 'ms'))})$"
 
 
 class Parameter(Struct, frozen=True, kw_only=True):
@@ -22,6 +25,7 @@ class Parameter(Struct, frozen=True, kw_only=True):
     says: str = ""
     enum: tuple[str, ...] = ()
     pattern: str = ""
+    shortest: int | None = None
     minimum: int | None = None
     maximum: int | None = None
     format: str = ""
@@ -43,6 +47,8 @@ class Parameter(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value not in ("", None):
                 made[name] = value
+        if self.shortest is not None:
+            made["minLength"] = self.shortest
         return made
 
 

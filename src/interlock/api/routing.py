@@ -189,8 +189,12 @@ class Route(Struct, frozen=True, kw_only=True):
     takes: str = ""
     #: The type of its body, when that is one of ours and no resource.
     body: type[Noun] | None = None
+    #: The schema of its body, when that is neither.
+    form: Mapping[str, Any] | None = None
     #: What it answers with when that is JSON: a type of ours.
     shows: Any = None
+    #: The same for codes with which it answers otherwise.
+    shows_also: Mapping[int, Any] = {}
     media: str = "application/json"
     #: The codes with which it may answer well, beside 200.
     successes: tuple[int, ...] = ()

@@ -70,6 +70,25 @@ _HEADERS = (
     Parameter(name="Idempotency-Key", says="As spec.idempotencyKey: asked twice, done once."),
     Parameter(name="Prefer", says="wait=N: as ?wait=Ns."),
 )
+#: What a body is like; what is in a Job is told by the document of its group.
+_ONE: dict[str, Any] = {
+    "type": "object",
+    "required": ["spec"],
+    "properties": {
+        "apiVersion": {"type": "string", "enum": [JOBS.api_version]},
+        "kind": {"type": "string", "enum": [JOBS.name]},
+        "metadata": {"type": "object"},
+        "spec": {"type": "object"},
+    },
+}
+_MANY: dict[str, Any] = {
+    "type": "object",
+    "required": ["items"],
+    # Each is answered by itself, so one that is no Job spoils nothing.
+    "properties": {"items": {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS}},
+    "additionalProperties": False,
+}
+_FORM: dict[str, Any] = {"anyOf": [_ONE, _MANY]}
 
 
 class Shown(Protocol):
@@ -106,6 +125,11 @@ class Asked(NamedTuple):
 
 class Desk(Protocol):
     """Knows how Jobs are."""
+
+    @property
+    def shape(self) -> type:
+        """What the status of a Job is made of."""
+        ...
 
     async def find(self, uid: str) -> Shown | None:
         """The status of a Job; None when there is none."""
@@ -175,7 +199,9 @@ class Submitting:
                 takes="a Job without apiVersion, kind and name, or an object with items of such",
                 query=_QUERY,
                 headers=_HEADERS,
-                shows=Accepted,
+                form=_FORM,
+                shows=self._desk.shape,
+                shows_also={202: Accepted},
                 successes=(202,),
                 refusals=(404, 409, 413, 415, 422),
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from interlock.api.parameters import Parameter
+from interlock.api.parameters import LENGTH, Parameter
 from interlock.errors import BadRequestError
 from interlock.resources.values.durations import parse_duration
 
@@ -14,6 +14,8 @@ LONGEST_WAIT_S, USUAL_WAIT_S = 300, 60
 WAIT = Parameter(
     name="wait",
     says=f"Hold the answer until it is over or stuck, at most so long ({LONGEST_WAIT_S}s).",
+    pattern=LENGTH,
+    shortest=1,
 )
 
 

@@ -55,6 +55,7 @@ from interlock.resources.tasks import (
     TaskStatus,
 )
 from interlock.resources.values.indexes import IndexSet
+from interlock.resources.work_types import WORKERS
 
 _STOPPED_FOR = {
     ExecutionReason.KILLED: StopCause.KILLED,
@@ -150,10 +151,12 @@ def _ordered(job: Job, operation: OperationStatus, now: datetime) -> OperationSt
     found = order_to(job, operation)
     if found is None:
         return operation
-    verb, _ = found
+    verb, reason = found
     if verb is OperateVerb.RETRY and operation.stuck_at is not None:
         return forward(operation, specs_of(job, operation))
     if verb is OperateVerb.ROLL_BACK:
+        if not operation.reverting and operation.stuck_at is None:
+            operation = replace(operation, error=f"rolled back {reason}")
         return _rolled_back(job, operation, now)
     return operation
 
@@ -210,8 +213,9 @@ def _stop(
 ) -> tuple[ExecutionStatus, Stops]:
     """Find the attempts to be stopped: those out of time, and those of a Job that is killed.
 
-    A stop lets the steps under way come to their ends; a kill, and a timeout, do not. What undoes a
-    step is never stopped but for its own timeout.
+    A stop lets the steps under way come to their ends, and not those that wait for a worker, for
+    there may never be one; a kill, and a timeout, let none. What undoes a step is never stopped but
+    for its own timeout.
     """
     cause: StopCause | None = None
     if operation.reverting_for and not operation.reverting:
@@ -223,6 +227,8 @@ def _stop(
     for task in execution.active:
         if task.stop_cause is None:
             why = cause if not is_undo(task.index) else None
+            if _nobody_has(task) and operation.reverting_for and not operation.reverting:
+                why = _STOPPED_FOR.get(ExecutionReason(operation.reverting_for))
             expires = expires_at(task, job)
             if why is None and expires is not None and expires <= now:
                 pending = task.state is TaskState.STARTING
@@ -233,6 +239,12 @@ def _stop(
         active.append(task)
     stops = Stops(tuple(active), tuple(new))
     return (replace(execution, active=stops.active) if new else execution), stops
+
+
+def _nobody_has(task: TaskStatus) -> bool:
+    """Whether an attempt waits for a worker that takes it."""
+    waits = task.runtime == WORKERS and task.state is TaskState.STARTING
+    return waits and not is_undo(task.index)
 
 
 # How it ends

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
-from interlock.api.parameters import Parameter
+from interlock.api.parameters import LENGTH, Parameter
 from interlock.api.requests import Request, Send
 from interlock.api.routing import Route, Said, on_jobs
 from interlock.control.cache import Cache
@@ -38,7 +38,7 @@ _QUERY = (
     Parameter(
         name="olderThan",
         says="Only what was left alone for longer (10m); 0 for any age.",
-        pattern=f"^(0|{''.join(f'([0-9]{{1,5}}{unit})?' for unit in ('d', 'h', 'm', 's', 'ms'))})$",
+        pattern=LENGTH,
     ),
     Parameter(name="target", says="Only operations on this target, or on one below it."),
     Parameter(name="namespace", says="Only in this namespace (all)."),

@@ -106,6 +106,11 @@ class Statuses:
         self._archive = archive
         self._places = places
 
+    @property
+    def shape(self) -> type[JobView]:
+        """What the status of a Job is made of."""
+        return JobView
+
     def stop(self) -> None:
         """Answer all who wait with what is known."""
         self._waiters.stop()

@@ -93,10 +93,18 @@ def _without(given: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]
 
 def _put_out(held: dict[str, Any], way: list[str]) -> None:
     """Take out what is found by a way of names, and leave what was given untouched."""
-    for name in way[:-1]:
-        inside = held.get(name)
-        if not isinstance(inside, dict):
-            return
-        held[name] = held = dict(inside)
-    if way[-1] in held:
-        held[way[-1]] = REDACTED
+    name, *further = way
+    if name not in held:
+        return
+    held[name] = _inside(held[name], further) if further else REDACTED
+
+
+def _inside(value: Any, way: list[str]) -> Any:
+    """The value without what is found by a way of names; in a list, in whatever it holds."""
+    if isinstance(value, list | tuple):
+        return [_inside(one, way) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = dict(value)
+    _put_out(made, way)
+    return made

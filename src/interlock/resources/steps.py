@@ -37,14 +37,17 @@ _StepName = Annotated[
         longest=63,
     ),
 ]
-_PATH = "[A-Za-z0-9._:-]+(/[A-Za-z0-9._:-]+)*"
+#: A name within a path: not of dots alone, which programs that read addresses leave out.
+TARGET_NAME = "[.]*[A-Za-z0-9_:-][A-Za-z0-9._:-]*"
+_PATH = f"{TARGET_NAME}(/{TARGET_NAME})*"
 #: What the path of a target is like.
 TARGET_PATH = re.compile(_PATH)
 _TargetPath = Annotated[
     str,
     Matches(
         _PATH,
-        "expected names of letters, digits, '.', '_', ':' and '-' with '/' between them",
+        "expected names of letters, digits, '.', '_', ':' and '-', not of dots alone, with '/'"
+        " between them",
         longest=200,
     ),
 ]

@@ -123,7 +123,8 @@ class App:
 
         In `target`, `title`, `description` and `owner` a name in braces stands for an argument.
         `timeout` is for all of it. A function whose first parameter is ctx does the work itself,
-        as the only step of its operation: it takes what `step` takes too (`retries`, ...).
+        as the only step of its operation: it takes what `step` takes too (`retries`, ...), and
+        its `timeout` is for each attempt.
         """
         spec = {
             "target": target,

@@ -9,14 +9,14 @@ from typing import Any
 from interlock.errors import Problem
 from interlock.resources.naming import GENERATED, MAX_JOB_NAME, cut_name
 from interlock.resources.rules import MAX_LINE
+from interlock.resources.steps import TARGET_NAME, TARGET_PATH
 from interlock.sdk.app_errors import ArgumentsError, NotJsonError
 from interlock.sdk.declared import OperationDeclaration, filled, line_of, shown_value
 from interlock.sdk.options import duration_of
 from interlock.sdk.recording import step_of
 from interlock.sdk.values import as_tree
 
-_SEGMENT = re.compile(r"[A-Za-z0-9._:-]+")
-_PATH = re.compile(r"[A-Za-z0-9._:-]+(/[A-Za-z0-9._:-]+)*")
+_SEGMENT = re.compile(TARGET_NAME)
 _LONGEST_PATH = 200
 
 
@@ -94,7 +94,7 @@ def _target(
             )
             raise ArgumentsError(what, [Problem(name, message, shown_value(value))])
     made = {field: line_of(filled(template, args)) for field, template in templates.items()}
-    if not _PATH.fullmatch(made["path"]) or len(made["path"]) > _LONGEST_PATH:
+    if not TARGET_PATH.fullmatch(made["path"]) or len(made["path"]) > _LONGEST_PATH:
         message = f"expected names with '/' between them, at most {_LONGEST_PATH} characters"
         raise ArgumentsError(what, [Problem("target", message, made["path"])])
     return made

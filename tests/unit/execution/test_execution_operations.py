@@ -294,6 +294,17 @@ class TestEndedEarly:
         assert play.job.status.phase is JobPhase.KILLED
         assert play.operation.completion_state is CompletionState.FAILED
 
+    def test_a_stop_does_not_wait_for_a_worker_that_may_never_come(self) -> None:
+        called = StepWork(python=PythonSpec(function="nobody_has_it"))
+        spec = an_operation(a_step("a"), a_step("b", run=called))
+        play = Play(spec, {"b": (Outcome("wait", 60),)})
+        play.run(until=lambda: "b" in play.names)
+        play.change(spec=replace(play.job.spec, kill_at=play.now))
+        play.run()
+
+        assert play.times_of("-b") == [0]
+        assert play.job.status.phase is JobPhase.KILLED
+
     def test_a_kill_does_not_wait_for_it(self) -> None:
         play = Play(self.SPEC, self.SCRIPT)
         play.run(until=lambda: "b" in play.names)
@@ -357,6 +368,15 @@ class TestOrders:
 
         assert play.names[5:] == ["-b", "-a"]
         assert play.operation.completion_state is CompletionState.FAILED
+
+    def test_what_is_rolled_back_though_it_is_not_stuck_says_who_wanted_it(self) -> None:
+        play = Play(self.STUCK, {"c": (Outcome("ok", 60),)})
+        play.run(until=lambda: "c" in play.names)
+        play.order("roll-back")
+        play.run()
+
+        assert play.names[3:] == ["-c", "-b", "-a"]
+        assert play.operation.error == play.job.status.execution.message == "rolled back because"
 
     @pytest.mark.parametrize(
         ("verb", "phase"),

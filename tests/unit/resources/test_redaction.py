@@ -45,6 +45,19 @@ def test_what_is_named_is_taken_out(names: tuple[str, ...], left: dict[str, Any]
     assert redacted_spec(made) is made
 
 
+def test_what_is_named_is_taken_out_of_lists_too() -> None:
+    given = {"users": [{"name": "ana", "password": SECRET}, "x", [{"password": SECRET}]], "n": 1}
+    spec = JobSpec(python=PythonSpec(function="f", args=given), redact=("users.password",))
+
+    made = redacted_spec(spec)
+
+    assert made.python is not None
+    assert made.python.args == {
+        "users": [{"name": "ana", "password": REDACTED}, "x", [{"password": REDACTED}]],
+        "n": 1,
+    }
+
+
 @pytest.mark.parametrize("kind", ["Job", "JobConfig", "ControlledJob"])
 def test_a_secret_is_not_stored(ask: Ask, kind: str) -> None:
     job = {"noop": {}, "args": {"password": SECRET, "size": "small"}, "redact": ["password"]}

@@ -206,13 +206,14 @@ def test_options_are_stored_with_the_step() -> None:
 def test_an_operation_that_does_the_work_itself_is_its_only_step() -> None:
     app = App()
 
-    @app.operation(retries=Retry(limit=2))
+    @app.operation(retries=Retry(limit=2), timeout=90)
     def op(ctx: Context, image: str, width: int = 100) -> str:
         raise AssertionError("it is not run to find out its steps")
 
     made = elaborate(app, image="x")
     (step,) = made.steps
     assert step.name == "op"
+    assert str(step.timeout) == "1m30s"
     assert step.retries.limit == 2
     assert args_of(step) == {"image": "x", "width": 100}
     assert made.returns == '{"$result":"op"}'
