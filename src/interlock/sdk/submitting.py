@@ -59,7 +59,7 @@ def submit(site: Site, job: Data, key: str) -> Plan[JobRecord]:
         method="POST",
         path=OPERATIONS,
         query={"namespace": job["metadata"]["namespace"]},
-        body=encode(_marked(job, key)),
+        body=encode(_marked(job, key) if _is_named(job) else _unnamed(job)),
         headers={} if _is_named(job) else {KEY_HEADER: key},
     )
     try:
@@ -169,8 +169,13 @@ def _with_key(job: Data, key: str) -> Data:
     spec = job.get("spec")
     if _is_named(job) or not isinstance(spec, Mapping):
         return job  # The server says what is wrong with it.
+    return {**_unnamed(job), "spec": {**spec, "idempotencyKey": key}}
+
+
+def _unnamed(job: Data) -> Data:
+    """The Job without the beginning of a name: its key makes the whole name."""
     metadata = {name: part for name, part in job["metadata"].items() if name != "generateName"}
-    return {**job, "metadata": metadata, "spec": {**spec, "idempotencyKey": key}}
+    return {**job, "metadata": metadata}
 
 
 def _named(job: Data, key: str) -> Data:
