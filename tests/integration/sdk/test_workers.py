@@ -94,7 +94,7 @@ def meeting() -> dict[str, Any]:
 
 def test_an_operation_is_done(place: Place) -> None:
     with place.worker() as worker:
-        assert "3 operations, 4 steps loaded from broker_app:app" in worker.said
+        assert "5 operations, 6 steps loaded from broker_app:app" in worker.said
         name = place.submit(create("shop"), "create-shop")
         gear = {"id": "gear-17", "size": "small"}
         assert place.result(name) == {"name": "shop.example", "gear": gear}
@@ -175,6 +175,19 @@ def test_a_worker_that_is_told_twice_cuts_off_what_it_runs(place: Place) -> None
         worker.process.send_signal(signal.SIGTERM)
         worker.until_said("step meet of job first is cut off: it did not end in time")
         assert worker.wait() == 1
+
+
+@pytest.mark.parametrize("operation", ["call_in", "visit"])
+def test_a_worker_ends_beside_an_operation_that_does_not_go_on(
+    place: Place, operation: str
+) -> None:
+    """What it did is recorded; nobody is to wait until a person comes, or the time of a retry."""
+    manifest = broker_app.app.request(getattr(broker_app, operation), "hall")
+    with place.worker() as worker:
+        name = place.submit(manifest, "held")
+        place.client.phase(name, "Stuck", "RetryBackoff")
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.wait() == 0
 
 
 def test_a_process_is_replaced_after_so_many_jobs(place: Place) -> None:
