@@ -55,7 +55,7 @@ def page(routes: Sequence[Route]) -> bytes:
 
 
 def _can_be_opened(route: Route) -> bool:
-    return route.method == "GET" and "{" not in route.path
+    return route.method == "GET" and "{" not in route.path and not route.only_refuses
 
 
 def _link(path: str) -> str:

@@ -194,6 +194,8 @@ class Route(Struct, frozen=True, kw_only=True):
     media: str = "application/json"
     #: The codes with which it may answer well, beside 200.
     successes: tuple[int, ...] = ()
+    #: Whether it is there for what it says to whoever takes the wrong way.
+    only_refuses: bool = False
     #: How it may refuse, beside the ways that every route has.
     refusals: tuple[int, ...] = ()
     when: When | None = None

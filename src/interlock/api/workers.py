@@ -95,6 +95,7 @@ class WorkerDoor:
                 path=PATH,
                 right=WORKER_RIGHT,
                 serve=_refuse,
+                only_refuses=True,
                 gives="nothing: only a WebSocket is served",
             ),
             Route(

@@ -209,6 +209,7 @@ CHANGES: dict[str, Any] = {
     "parent": "x",
     "idempotencyKey": "x",
     "args": {"a": "b"},
+    "redact": ["a"],
     "substitutions": {"option.a": "b"},
 }
 

@@ -137,6 +137,7 @@ TEXTS: dict[str, tuple[list[str], list[str]]] = {
     "group": (["www-data", "33"], ["", "a:b"]),
     "name": (["a", "A_b.c-1", "x" * 63], ["", "a b", "x" * 64]),
     "path": (["a/b:c.d_e-F9", "x" * 200], ["", "/a", "a/", "a//b", "a b", "x" * 201]),
+    "redact": (["db.password", "A_b-1", "x" * 253], ["", "a b", "x" * 254]),
     "function": (["f", "_a.b:C-1"], ["", "1a", "a b", "x" * 201]),
 }
 #: Names in maps on both sides of each pattern.

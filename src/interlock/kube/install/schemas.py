@@ -30,7 +30,7 @@ from interlock.resources.describe.shapes import default_of, fields_of, plain
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Condition
 from interlock.resources.rules import Rules, rules_of
-from interlock.resources.steps import Step
+from interlock.resources.steps import ChildRequest, Step
 from interlock.resources.values.durations import Duration
 
 
@@ -56,7 +56,7 @@ def _refined(
     kind = plain(kind)[0]
     made = {name: value for name, value in made.items() if name != "nullable"}
     match kind:
-        case shape.StructType(cls=cls) if cls is Step:
+        case shape.StructType(cls=cls) if cls in (Step, ChildRequest):
             made = _open(made, cls, path, more)
         case shape.StructType(cls=cls):
             made = _noun(made, cls, path, more)
@@ -88,19 +88,18 @@ def _noun(made: Schema, cls: type[Struct], path: str, more: Mapping[str, Schema]
 
 
 def _open(made: Schema, cls: type[Struct], path: str, more: Mapping[str, Schema]) -> Schema:
-    """A noun of which a definition knows the name alone; the webhook checks the rest.
+    """A noun of which a definition knows the name alone, if it has one; a webhook checks the rest.
 
     An API server adds up what all rules of a definition might cost. Those of a step, for as many
     as an operation may have and for what runs each and undoes it, are far beyond what it allows.
     """
+    kept: Schema = {key: made[key] for key in made if key in ("type", "description")}
+    kept["x-kubernetes-preserve-unknown-fields"] = True
+    if "name" not in fields_of(cls):
+        return kept
     field = fields_of(cls)["name"]
     name = _field(made["properties"]["name"], field, f"{path}.name", rules_of(cls), more)
-    kept = {key: made[key] for key in ("type", "description") if key in made}
-    return kept | {
-        "properties": {"name": name},
-        "required": ["name"],
-        "x-kubernetes-preserve-unknown-fields": True,
-    }
+    return kept | {"properties": {"name": name}, "required": ["name"]}
 
 
 def _field(

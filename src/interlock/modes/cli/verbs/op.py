@@ -31,6 +31,8 @@ from interlock.modes.cli.operations import (
 )
 from interlock.modes.cli.session import Session
 
+#: So many of those that wait are named.
+_MOST_BEHIND = 3
 _SHOWS = ("list", "show")
 #: What is typed, and the command that it is.
 _ORDERS = {
@@ -151,6 +153,23 @@ def _show(session: Session, job: dict[str, Any], name: str) -> None:
         terminal.print(f"complete({operation.get('completionState')})")
         if operation.get("result"):
             terminal.print(f"result: {operation['result']}")
+    if target and (told := _behind(session, name, target)):
+        terminal.print(told)
+
+
+def _behind(session: Session, name: str, target: str) -> str:
+    """Which operations wait until this one is over; empty when it holds up none."""
+    for lock in session.reports.locks(session.namespace):
+        if lock.get("key") != f"target/{target}":
+            continue
+        waiters = lock.get("waiters") or []
+        if waiters and any(one.get("job") == name for one in lock.get("holders") or []):
+            number = lock.get("waiting", len(waiters))
+            who = ", ".join(waiters[:_MOST_BEHIND])
+            more = ", ..." if number > _MOST_BEHIND else ""
+            wait = "operation waits" if number == 1 else "operations wait"
+            return f"then      {number} {wait} behind it for {target} ({who}{more})"
+    return ""
 
 
 def _step(step: dict[str, Any]) -> tuple[str, ...]:
