@@ -53,6 +53,11 @@ class WorkerProgram:
             pass
         return self.process.wait(PATIENCE_S)
 
+    def stop_reading(self) -> None:
+        """Hear no more: what it says next has no reader."""
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
     def __enter__(self) -> WorkerProgram:
         if self._connects:
             self.until_said("waits for work")
