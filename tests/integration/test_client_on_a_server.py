@@ -193,6 +193,17 @@ def test_a_key_makes_one_job(client: Any, name: str) -> None:
     assert first.id == second.id
 
 
+def test_the_request_of_an_application_is_submitted(client: Any) -> None:
+    """It says how a name may begin; the key of the submission makes the name."""
+    request = {**GOOD, "metadata": {"generateName": "create-shop-"}}
+
+    first, second = (client.submit(request, idempotency_key=key) for key in ("one", None))
+    (third,) = client.submit_many([request], idempotency_key="many")
+
+    assert len({first.id, second.id, third.id}) == 3
+    assert client.submit(request, idempotency_key="one").id == first.id
+
+
 def test_a_name_is_taken_once(client: Any, name: str) -> None:
     manifest = {**GOOD, "metadata": {"name": name}}
     handle = client.submit(manifest)

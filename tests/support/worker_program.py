@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
+from interlock.runtimes.keeper import kernel
 from interlock.testing.serving import PATIENCE_S
 
 _START = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"
@@ -53,6 +54,11 @@ class WorkerProgram:
             pass
         return self.process.wait(PATIENCE_S)
 
+    def stop_reading(self) -> None:
+        """Hear no more: what it says next has no reader."""
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
     def __enter__(self) -> WorkerProgram:
         if self._connects:
             self.until_said("waits for work")
@@ -65,6 +71,11 @@ class WorkerProgram:
         traceback: TracebackType | None,
     ) -> None:
         if self.process.poll() is None:
+            # Held still, so that it begins no other; some may not have said yet who they are.
+            self.process.send_signal(signal.SIGSTOP)
+            for pid in kernel.children_of(self.process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             self.process.kill()
         self.process.wait()
         for pid in map(int, _PID.findall(self.said)):

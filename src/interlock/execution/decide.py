@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -213,6 +213,11 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
         execution = recorded
     launches = tuple(LaunchTask(job, order) for order in orders)
     decision = compose(view, job, folded, execution, steered.stops, launches, now)
+    if not launches and execution is not recorded:
+        # Nothing that is launched tells who did them that they are recorded, and it may be long
+        # before anything is: they would keep the results until then, and could not end.
+        forgets = _forgets(view, job, folded.over)
+        decision = replace(decision, actions=(*decision.actions, *forgets))
     if steered.children and may_start:
         creates = (CreateJob(child) for child in steered.children)
         decision = replace(decision, actions=(*decision.actions, *creates))
@@ -226,6 +231,14 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
         decision = replace(decision, reason="; ".join(reasons))
     starved = found.starved and may_start
     return _going_on(_troubled(view, decision, now), execution, starved=starved)
+
+
+def _forgets(view: ExecutionView, job: Job, over: tuple[EndedTask, ...]) -> Iterator[ForgetTask]:
+    """Have the runtime forget what has ended, after the write that records it."""
+    for end in over:
+        report = view.reports.get((end.index, end.attempt))
+        if report is not None and is_over(report):
+            yield ForgetTask(job, report.id)
 
 
 def _steps_ended(job: Job, over: tuple[EndedTask, ...]) -> list[str]:

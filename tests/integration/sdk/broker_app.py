@@ -88,3 +88,23 @@ def hold_meeting(place: str) -> Any:
 @app.operation(target="pids/{name}")
 def tell_pid(ctx: Context, name: str) -> int:
     return os.getpid()
+
+
+@app.step(irreversible=True)
+def announce(ctx: Context) -> None:
+    raise RuntimeError("nobody listens")
+
+
+@app.step(retries=Retry(limit=5, delay="1h"))
+def knock(ctx: Context) -> None:
+    raise RuntimeError("nobody opens")
+
+
+@app.operation(target="rooms/{place}")
+def call_in(place: str) -> None:
+    announce()
+
+
+@app.operation(target="rooms/{place}")
+def visit(place: str) -> None:
+    knock()

@@ -18,7 +18,7 @@ import broker_app
 import pytest
 
 from interlock.testing.clients import Client, Object
-from interlock.testing.serving import Server
+from interlock.testing.serving import PATIENCE_S, Server
 from support.worker_program import Pipe, WorkerProgram
 
 _JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
@@ -94,7 +94,7 @@ def meeting() -> dict[str, Any]:
 
 def test_an_operation_is_done(place: Place) -> None:
     with place.worker() as worker:
-        assert "3 operations, 4 steps loaded from broker_app:app" in worker.said
+        assert "5 operations, 6 steps loaded from broker_app:app" in worker.said
         name = place.submit(create("shop"), "create-shop")
         gear = {"id": "gear-17", "size": "small"}
         assert place.result(name) == {"name": "shop.example", "gear": gear}
@@ -175,6 +175,29 @@ def test_a_worker_that_is_told_twice_cuts_off_what_it_runs(place: Place) -> None
         worker.process.send_signal(signal.SIGTERM)
         worker.until_said("step meet of job first is cut off: it did not end in time")
         assert worker.wait() == 1
+
+
+def test_a_worker_goes_on_when_nobody_reads_what_it_says(place: Place) -> None:
+    with place.worker() as worker:
+        worker.stop_reading()
+        # It has much to say: the first attempt fails.
+        assert place.result(place.submit(create("shop"), "create-shop"))["name"] == "shop.example"
+        assert place.ends(place.submit(create("bad"), "bad"))["status"]["phase"] == "Failed"
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize("operation", ["call_in", "visit"])
+def test_a_worker_ends_beside_an_operation_that_does_not_go_on(
+    place: Place, operation: str
+) -> None:
+    """What it did is recorded; nobody is to wait until a person comes, or the time of a retry."""
+    manifest = broker_app.app.request(getattr(broker_app, operation), "hall")
+    with place.worker() as worker:
+        name = place.submit(manifest, "held")
+        place.client.phase(name, "Stuck", "RetryBackoff")
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.wait() == 0
 
 
 def test_a_process_is_replaced_after_so_many_jobs(place: Place) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 from support.storm.fuzz import FuzzPlan, run_fuzz
 from support.storm.kills import Outcome, StormPlan, run_storm
+from support.storm.plants import Plant
 from support.storm.restores import RestorePlan, run_restores
 from support.storm.weather import Keepers
+from support.storm.workers import WorkersPlan, run_workers
 
 #: So many faults of one check are printed; the folder has all.
 _PRINTED = 10
@@ -40,6 +42,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     fuzz.add_argument("--requests", type=int, default=100_000, help="how many requests")
     restores = trials.add_parser("restores", help="put the store back while tasks run")
     restores.add_argument("--times", type=int, default=20, help="how often")
+    workers = trials.add_parser("workers", help="kill the workers of a loaded server")
+    workers.add_argument("--kills", type=int, default=100, help="how many, of worker processes")
+    workers.add_argument("--hangs", type=int, default=5, help="how many at least")
+    workers.add_argument("--operations", type=int, default=300, help="how many at least")
+    workers.add_argument("--programs", type=int, default=2, help="how many `interlock worker`")
+    workers.add_argument("--processes", type=int, default=2, help="of each of them")
+    workers.add_argument(
+        "--plant", choices=list(Plant), default=Plant.NOTHING, help="break a promise"
+    )
     return parser.parse_args(arguments)
 
 
@@ -65,7 +76,22 @@ def _kills(options: argparse.Namespace) -> Outcome:
     )
 
 
-_TRIALS = {"kills": _kills, "fuzz": _fuzz, "restores": _restores}
+def _workers(options: argparse.Namespace) -> Outcome:
+    return run_workers(
+        WorkersPlan(
+            seed=options.seed,
+            kills=options.kills,
+            hangs=options.hangs,
+            operations=options.operations,
+            programs=options.programs,
+            processes=options.processes,
+            plant=Plant(options.plant),
+            where=options.where,
+        )
+    )
+
+
+_TRIALS = {"kills": _kills, "fuzz": _fuzz, "restores": _restores, "workers": _workers}
 
 
 def lines_of(outcome: Outcome) -> list[str]:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPException
 from pathlib import Path
 from time import monotonic
@@ -33,6 +33,8 @@ T = TypeVar("T")
 TROUBLE = (OSError, HTTPException, ValueError)
 _LOOK_EVERY_S = 0.05
 _COMMAND = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"
+#: What a server is.
+PROGRAM = (sys.executable, "-c", _COMMAND)
 _LOGS = ("server.log", "keeper.log")
 
 
@@ -53,10 +55,13 @@ class Ground:
     What is in the folder stays when something was broken, for a look.
     """
 
-    def __init__(self, where: Path | None = None) -> None:
+    def __init__(
+        self, where: Path | None = None, *arguments: str, program: Sequence[str] = PROGRAM
+    ) -> None:
+        """Prepare a server with these arguments, which `program` is."""
         self.folder = Path(tempfile.mkdtemp(prefix="interlock-storm-", dir=where))
         (self.folder / "places").mkdir()
-        self.server = Server(self.folder / "data", cwd=self.folder)
+        self.server = Server(self.folder / "data", *arguments, cwd=self.folder, program=program)
         self.keep = False
 
     def __enter__(self) -> Ground:

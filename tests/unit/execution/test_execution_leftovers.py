@@ -365,3 +365,11 @@ def test_what_a_step_left_is_forgotten_with_the_next_look() -> None:
     play.look()
 
     assert play.forgotten == [(run_task(0), 0), (run_task(1), 0)]
+
+
+def test_what_ended_is_forgotten_at_once_when_nothing_follows() -> None:
+    """Nothing that is launched would tell that it is recorded: it may be long before that."""
+    play = Play(an_operation(a_step("a", irreversible=True)), {"a": ("fail",)})
+    play.run(until=lambda: play.job.status.phase is JobPhase.STUCK)
+
+    assert play.forgotten == [(run_task(0), 0)]

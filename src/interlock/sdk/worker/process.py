@@ -25,6 +25,7 @@ from interlock.sdk.worker.desk import Attempt, Desk, WorkerIdentity
 from interlock.sdk.worker.loading import load
 from interlock.sdk.worker.running import Running, log_by_attempt
 from interlock.sdk.worker.settings import WorkerSettings
+from interlock.sdk.worker.telling import tell
 
 DRAIN, CANCEL = b"d", b"c"
 #: What was told to stop has so long to hand in what came of it.
@@ -45,7 +46,7 @@ def main() -> int:
         return asyncio.run(WorkerProcess(app, settings, control).run())
     except CommandError as error:
         hint = f"\n  {error.hint}" if error.hint else ""
-        sys.stderr.write(f"error: {error.message}{hint}\n")
+        tell(sys.stderr, f"error: {error.message}{hint}\n")
         return error.code
 
 
@@ -170,8 +171,7 @@ class WorkerProcess:
 
     def _tell(self, text: str) -> None:
         line = text if text.startswith("worker ") else f"worker {self._name}: {text}"
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+        tell(sys.stdout, f"{line}\n")
 
 
 def _count(number: int, word: str) -> str:

@@ -18,6 +18,7 @@ from interlock.sdk.app import App
 from interlock.sdk.calling import Answer, Bound, bind, error_of, traceback_of
 from interlock.sdk.context import ContextHandler, current
 from interlock.sdk.worker.desk import Attempt
+from interlock.sdk.worker.telling import tell
 
 #: Told what an attempt returned, or how it failed; from any thread.
 Finished = Callable[[Attempt, Answer | None, str], None]
@@ -87,7 +88,7 @@ class Running:
             return
         told = traceback_of(error)
         attempt.log(told)
-        sys.stderr.write(f"{attempt.words} failed\n{told}")
+        tell(sys.stderr, f"{attempt.words} failed\n{told}")
         self._finished(attempt, None, error_of(error))
 
 

@@ -21,6 +21,7 @@ import msgspec
 from interlock.client.errors import BAD_INPUT, FAILED, FORBIDDEN, OK
 from interlock.sdk.worker.process import CANCEL, DRAIN
 from interlock.sdk.worker.settings import WorkerSettings
+from interlock.sdk.worker.telling import tell
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 #: Who lived so long did not die of what it died of before.
@@ -152,5 +153,4 @@ class Supervisor:
             return
         how = f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
         pause = place.pause(now)
-        sys.stderr.write(f"a worker process {how}; the next one begins in {pause:g} s\n")
-        sys.stderr.flush()
+        tell(sys.stderr, f"a worker process {how}; the next one begins in {pause:g} s\n")

@@ -1,0 +1,66 @@
+"""Servers whose dispatcher breaks a promise, to see that the storm over workers finds it."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from interlock.runtimes.workers.attempts import At, Attempt, Phase, Worker, task_of
+from interlock.runtimes.workers.dispatcher import Dispatcher
+from interlock.runtimes.workers.protocol import Outcome
+from support.storm.ground import PROGRAM
+
+_RUN = "from interlock.modes.cli.main import run; sys.exit(run())"
+
+
+class Plant(StrEnum):
+    """What a server does wrong."""
+
+    NOTHING = "nothing"
+    #: What a worker has is handed out to another one too.
+    TWICE = "twice"
+    #: A result of a worker that lost its attempt is taken for what is at work now.
+    LATE = "late"
+
+
+def program_of(plant: Plant) -> tuple[str, ...]:
+    """The program of a server that does this."""
+    if plant is Plant.NOTHING:
+        return PROGRAM
+    tests = str(Path(__file__).parents[2])
+    here = f"import sys; sys.path.insert(0, {tests!r}); from support.storm import plants"
+    return (sys.executable, "-c", f"{here}; plants.{plant}(); {_RUN}")
+
+
+def twice() -> None:
+    """Hand out everything to two."""
+    give = Dispatcher._give
+
+    def give_to_two(self: Dispatcher, worker: Worker, attempt: Attempt, at: At) -> None:
+        give(self, worker, attempt, at)
+        assert attempt.call is not None
+        others = [one for one in self._workers.values() if one is not worker]
+        for other in others[:1]:
+            other.mail.calls[attempt.id] = (attempt.call, attempt.size)
+            self._dirty[other] = None
+
+    Dispatcher._give = give_to_two  # type: ignore[method-assign]
+
+
+def late() -> None:
+    """Take what comes too late."""
+    take = Dispatcher._done
+
+    def take_anything(self: Dispatcher, worker: Worker, outcome: Outcome, at: At) -> None:
+        task = task_of(outcome.ref)
+        attempt = self._attempts.get(task)
+        if attempt is None or attempt.worker is not worker:
+            for other in tuple(self._of_job.get(task.job_uid, {}).values()):
+                if other.phase is Phase.AT_WORK and other.worker is not None:
+                    take(self, other.worker, replace(outcome, ref=other.ref), at)
+        take(self, worker, outcome, at)
+
+    Dispatcher._done = take_anything  # type: ignore[method-assign]
