@@ -33,8 +33,8 @@ LEASE_S, TOUCH_S = 30.0, 10.0
 class Desk:
     """A dispatcher, its time, and what it has told everybody."""
 
-    def __init__(self) -> None:
-        self.dispatcher = Dispatcher(lease_s=LEASE_S, touch_every_s=TOUCH_S)
+    def __init__(self, *, quiet_s: float = 0.0) -> None:
+        self.dispatcher = Dispatcher(lease_s=LEASE_S, touch_every_s=TOUCH_S, quiet_s=quiet_s)
         self._at = At(T0, 1000.0)
         self.told: dict[TaskId, TaskReport] = {}
         self._mail: dict[Worker, list[FromServer]] = {}

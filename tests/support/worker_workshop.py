@@ -16,7 +16,7 @@ from interlock.resources.tasks import TaskId, TaskOrder, TaskState, TaskStatus, 
 from interlock.resources.work import ProcessWork, PythonWork
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.workers.attempts import task_of
-from interlock.runtimes.workers.dispatcher import Dispatcher
+from interlock.runtimes.workers.dispatcher import QUIET_S, Dispatcher
 from interlock.runtimes.workers.protocol import (
     PROTOCOL,
     Call,
@@ -206,7 +206,7 @@ class WorkersShop:
             if term != self._term:
                 raise FencedError(f"term {self._term} has begun")
 
-        runtime = WorkerRuntime(self._clock, check, Dispatcher())
+        runtime = WorkerRuntime(self._clock, check, Dispatcher(quiet_s=QUIET_S))
         runtime.subscribe(lambda _: self._news.set())
         runtime.inherit(map(_job_of, self._orders.values()))
         self._worker.enter(runtime)

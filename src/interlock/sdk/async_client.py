@@ -6,7 +6,6 @@ What both do is in plans (`submitting`, `reading`, `waiting`, `orders`, `streami
 from __future__ import annotations
 
 import builtins
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import aclosing
 from datetime import datetime, timedelta
@@ -122,7 +121,7 @@ class AsyncClient(Orders[Awaitable[Ordered]]):
             Conflict: The name is taken.
         """
         job = job_of(manifest, self.namespace)
-        plan = submitting.submit(self.site, job, idempotency_key or uuid.uuid4().hex)
+        plan = submitting.submit(self.site, job, idempotency_key)
         return AsyncHandle(self, await self._wire.run(plan))
 
     async def submit_many(
@@ -138,7 +137,7 @@ class AsyncClient(Orders[Awaitable[Ordered]]):
         manifests and their order are the same.
         """
         jobs = [job_of(manifest, self.namespace) for manifest in manifests]
-        plan = submitting.submit_many(self.site, jobs, idempotency_key or uuid.uuid4().hex, chunk)
+        plan = submitting.submit_many(self.site, jobs, idempotency_key, chunk)
         return [
             one if isinstance(one, Refused) else AsyncHandle(self, one)
             for one in await self._wire.run(plan)

@@ -7,7 +7,6 @@ do is in plans (`submitting`, `reading`, `waiting`, `orders`, `streaming`).
 from __future__ import annotations
 
 import builtins
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -120,7 +119,7 @@ class Client(Orders[Ordered]):
             Conflict: The name is taken.
         """
         job = job_of(manifest, self.namespace)
-        plan = submitting.submit(self.site, job, idempotency_key or uuid.uuid4().hex)
+        plan = submitting.submit(self.site, job, idempotency_key)
         return Handle(self, self._wire.run(plan))
 
     def submit_many(
@@ -136,7 +135,7 @@ class Client(Orders[Ordered]):
         manifests and their order are the same.
         """
         jobs = [job_of(manifest, self.namespace) for manifest in manifests]
-        plan = submitting.submit_many(self.site, jobs, idempotency_key or uuid.uuid4().hex, chunk)
+        plan = submitting.submit_many(self.site, jobs, idempotency_key, chunk)
         return [
             one if isinstance(one, Refused) else Handle(self, one) for one in self._wire.run(plan)
         ]

@@ -1,8 +1,9 @@
 """Submissions: Jobs that are durable when the call returns, and never made twice.
 
-Every submission has a key, so that one whose answer was lost is sent again without harm. A server
-with a status API makes the name of it; on a cluster the name is made here. A Job that has a name
-already carries the key as an annotation, by which it is known when the name is found taken.
+Every submission has a key, so that one whose answer was lost is sent again without harm. Of a key
+that the caller chose a server with a status API makes the name; else the name is made here. A Job
+that is sent with a name carries the key as an annotation, by which it is known when the name is
+found taken.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import Any, TypeAlias
+from uuid import uuid4
 
 from interlock.client.api import refusal_of
 from interlock.client.kinds import JOBS
 from interlock.resources.codec import encode
+from interlock.resources.naming import MAX_JOB_NAME, cut_name
 from interlock.sdk.asking import Site, ask, ask_json, find_status_api, json_of
 from interlock.sdk.effects import Call, Plan
 from interlock.sdk.errors import BadInput, Conflict, Refused, refused
@@ -27,6 +30,9 @@ SUBMISSION = "python.interlock.dev/submission"
 #: A server takes so many in one request.
 MOST = 1000
 _LONGEST_KEY = 200
+#: What a name has of the digest of a key: of a million, hardly two are alike, and one of these is
+#: refused.
+_DIGITS = 13
 _TAKEN = "AlreadyExists"
 #: What comes of one of many: its record, or why it was refused.
 Submitted: TypeAlias = JobRecord | Refused
@@ -50,16 +56,18 @@ def checked_chunk(chunk: int) -> int:
     return chunk
 
 
-def submit(site: Site, job: Data, key: str) -> Plan[JobRecord]:
+def submit(site: Site, job: Data, key: str | None) -> Plan[JobRecord]:
     """Make one Job, or find the one that was made with this key."""
-    key = checked_key(_own_key(job) or key)
+    if key is not None:
+        checked_key(key)
+    job, key = _keyed(job, _own_key(job) or key, uuid4().hex)
     if not (yield from find_status_api(site)):
         return (yield from _create(site, job, key))
     call = Call(
         method="POST",
         path=OPERATIONS,
         query={"namespace": job["metadata"]["namespace"]},
-        body=encode(_marked(job, key)),
+        body=encode(_with_key(_marked(job, key), key)),
         headers={} if _is_named(job) else {KEY_HEADER: key},
     )
     try:
@@ -72,11 +80,19 @@ def submit(site: Site, job: Data, key: str) -> Plan[JobRecord]:
     return _accepted(json_of(reply))
 
 
-def submit_many(site: Site, jobs: Sequence[Data], key: str, chunk: int) -> Plan[list[Submitted]]:
+def submit_many(
+    site: Site, given: Sequence[Data], key: str | None, chunk: int
+) -> Plan[list[Submitted]]:
     """Make many Jobs, so many at a time; one that is refused does not keep back the others."""
-    checked_key(key)
+    if key is not None:
+        checked_key(key)
     checked_chunk(chunk)
-    keys = [_own_key(job) or f"{key}-{at}" for at, job in enumerate(jobs)]
+    own = uuid4().hex
+    keyed = [
+        _keyed(job, _own_key(job) or (key and f"{key}-{at}"), f"{own}-{at}")
+        for at, job in enumerate(given)
+    ]
+    jobs, keys = [job for job, _ in keyed], [each for _, each in keyed]
     if not (yield from find_status_api(site)):
         return (yield from _create_each(site, jobs, keys))
     found: dict[int, Submitted] = {}
@@ -151,6 +167,13 @@ def _own_key(job: Data) -> str:
     return str(spec.get("idempotencyKey") or "") if isinstance(spec, Mapping) else ""
 
 
+def _keyed(job: Data, chosen: str | None, made: str) -> tuple[Data, str]:
+    """The Job and its key: one that the caller chose names it, one that was made up does not."""
+    if chosen:
+        return job, chosen
+    return _named(job, made), made
+
+
 def _is_named(job: Data) -> bool:
     return bool(job["metadata"].get("name"))
 
@@ -178,8 +201,10 @@ def _named(job: Data, key: str) -> Data:
     if _is_named(job):
         return job
     metadata = dict(job["metadata"])
-    prefix = metadata.pop("generateName", "") or "op-"
-    metadata["name"] = f"{prefix}{sha256(key.encode()).hexdigest()[:16]}"
+    prefix = metadata.pop("generateName", "")
+    plain = prefix.removesuffix("-") if isinstance(prefix, str) and prefix else "op"
+    tail = sha256(key.encode()).hexdigest()[:_DIGITS]
+    metadata["name"] = f"{cut_name(plain, MAX_JOB_NAME - _DIGITS - 1)}-{tail}"
     return {**job, "metadata": metadata}
 
 

@@ -608,3 +608,21 @@ def test_calls_are_sent_in_messages_that_fit() -> None:
     assert desk.has(worker) == tasks
     messages = [m for m in desk.all(worker) if isinstance(m, Orders) and m.calls]
     assert len(messages) > 1
+
+
+def test_that_an_attempt_runs_is_told_when_it_lasts() -> None:
+    """What is done sooner is told once, with when it began."""
+    desk = Desk(quiet_s=0.02)
+    worker = desk.worker("w", concurrency=2)
+    quick, slow = desk.launch("quick"), desk.launch("slow")
+    assert not desk.told
+
+    desk.wait(0.01)
+    desk.done(worker, quick)
+    assert desk.told[quick].state is ReportState.ENDED
+    assert desk.told[quick].started_at == T0
+    assert slow not in desk.told
+
+    desk.wait(0.01)
+    assert desk.told[slow].state is ReportState.RUNNING
+    assert desk.told[slow].started_at == T0

@@ -28,6 +28,7 @@ Why no result of a step is lost, and none counts twice:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from math import inf
@@ -78,6 +79,8 @@ LEASE_S = 30.0
 TOUCH_EVERY_S = 10.0
 #: Workers come back within this when the connection broke: then nobody is told that none is there.
 _TELL_AFTER_S = 2.0
+#: That an attempt runs is told when it still does after this, on a server: most are done before.
+QUIET_S = 0.02
 #: So many attempts that are forgotten are known by their names: orders may be late by seconds.
 _FORGOTTEN = 65_536
 #: What a worker may say in words.
@@ -100,9 +103,11 @@ class Dispatcher:
         *,
         lease_s: float = LEASE_S,
         touch_every_s: float = TOUCH_EVERY_S,
+        quiet_s: float = 0.0,
         counts: Counts | None = None,
     ) -> None:
         self._lease_s = lease_s
+        self._quiet_s = quiet_s
         self._touch_every_s = touch_every_s
         self._attempts: dict[TaskId, Attempt] = {}
         self._of_job: dict[str, dict[TaskId, Attempt]] = {}
@@ -114,6 +119,8 @@ class Dispatcher:
         self._crews = Crews()
         self._arrivals = 0
         self._due: list[tuple[float, int, Attempt | Line]] = []
+        #: Attempts that run and were not told of yet, and when they are; in that order.
+        self._quiet: deque[tuple[float, Attempt]] = deque()
         self._began: float | None = None
         self._news: dict[TaskId, TaskReport] = {}
         self._dirty: dict[Worker, None] = {}
@@ -288,7 +295,10 @@ class Dispatcher:
         """When time alone makes a difference next."""
         while self._due and self._due[0][2].due_at == inf:
             heappop(self._due)
-        return self._due[0][0] if self._due else None
+        while self._quiet and self._quiet[0][1].phase is not Phase.AT_WORK:
+            self._quiet.popleft()
+        moments = [queue[0][0] for queue in (self._due, self._quiet) if queue]
+        return min(moments, default=None)
 
     def tick(self, at: At) -> None:
         """Do what is due.
@@ -300,6 +310,10 @@ class Dispatcher:
             for worker in self._workers.values():
                 for attempt in worker.at_work.values():
                     attempt.lease_until = max(attempt.lease_until, at.tick + self._touch_every_s)
+        while self._quiet and self._quiet[0][0] <= at.tick:
+            attempt = self._quiet.popleft()[1]
+            if attempt.phase is Phase.AT_WORK:
+                self._news[attempt.id] = attempt.report
         while self._due and self._due[0][0] <= at.tick:
             _, _, due = heappop(self._due)
             if due.due_at > at.tick:
@@ -390,10 +404,17 @@ class Dispatcher:
         self._last[attempt.id.job_uid] = worker.hello.incarnation
         self._crews.room_changed(worker)
         self._watch(attempt)
-        started_at = attempt.report.started_at or at.now
-        self._tell(
-            attempt, state=ReportState.RUNNING, started_at=started_at, reason=None, message=""
+        attempt.report = replace(
+            attempt.report,
+            state=ReportState.RUNNING,
+            started_at=attempt.report.started_at or at.now,
+            reason=None,
+            message="",
         )
+        if self._quiet_s and attempt.id not in self._news:
+            self._quiet.append((at.tick + self._quiet_s, attempt))
+        else:
+            self._news[attempt.id] = attempt.report
 
     def _claim(self, worker: Worker, before: Worker | None, task: TaskId, at: At) -> None:
         """A worker says that it has an attempt since before its connection broke."""

@@ -213,16 +213,15 @@ class WorkerRuntime:
         self._arm()
 
     def _arm(self) -> None:
+        """Have the clock ring in time. One that rings too early is not set anew every time."""
         rings_at = self.dispatcher.next_at()
-        if rings_at == self._rings_at:
+        if rings_at is None or (self._rings_at is not None and self._rings_at <= rings_at):
             return
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
         self._rings_at = rings_at
-        if rings_at is not None:
-            wait_s = max(0.0, rings_at - self._clock.monotonic())
-            self._timer = self._clock.call_later(wait_s, self._ring)
+        wait_s = max(0.0, rings_at - self._clock.monotonic())
+        self._timer = self._clock.call_later(wait_s, self._ring)
 
     def _ring(self) -> None:
         self._timer = self._rings_at = None

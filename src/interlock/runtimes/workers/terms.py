@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from interlock.control.clock import Clock
 from interlock.resources.job import Job
 from interlock.runtimes.workers.attempts import Counts
-from interlock.runtimes.workers.dispatcher import LEASE_S, Dispatcher
+from interlock.runtimes.workers.dispatcher import LEASE_S, QUIET_S, Dispatcher
 from interlock.runtimes.workers.runtime import WorkerRuntime
 
 #: How often an attempt is touched while its lease lasts.
@@ -31,7 +31,10 @@ class WorkerTerms:
         """
         self.end("this server leads anew")
         dispatcher = Dispatcher(
-            lease_s=self._lease_s, touch_every_s=self._lease_s / _TOUCHES, counts=self.counts
+            lease_s=self._lease_s,
+            touch_every_s=self._lease_s / _TOUCHES,
+            quiet_s=QUIET_S,
+            counts=self.counts,
         )
         self.runtime = WorkerRuntime(self._clock, check, dispatcher)
         self.runtime.inherit(jobs)
