@@ -144,7 +144,9 @@ def busy(place: Place) -> Iterator[Place]:
 def create(web: Web, application: str, domain: str = "acme", **more: Any) -> Answer:
     path = f"POST /domains/{domain}/applications"
     headers = {name: more.pop(name) for name in ("user", "accept") if name in more}
-    return web.ask(path, {"application": application, **more}, **headers)
+    answer = web.ask(path, {"application": application, **more}, **headers)
+    assert answer.location, answer
+    return answer
 
 
 def test_the_ten_calls_do_what_they_say(busy: Place) -> None:
