@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from interlock.sdk.app_errors import DeclarationError, StepCallError
 from interlock.sdk.context import Context
@@ -22,6 +22,9 @@ from interlock.sdk.options import Retry, RollBack, StepOptions, Time
 from interlock.sdk.recording import recording
 from interlock.sdk.requests import manifest_of
 
+if TYPE_CHECKING:
+    from interlock.sdk.handle import Handle
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -29,7 +32,7 @@ T = TypeVar("T")
 class Submits(Protocol):
     """What takes requests: `interlock.Client`."""
 
-    def submit(self, manifest: Mapping[str, Any], *, idempotency_key: str | None = None) -> Any:
+    def submit(self, manifest: Mapping[str, Any], *, idempotency_key: str | None = None) -> Handle:
         """Make a Job durable; returns its handle."""
 
 
@@ -123,7 +126,8 @@ class App:
 
         In `target`, `title`, `description` and `owner` a name in braces stands for an argument.
         `timeout` is for all of it. A function whose first parameter is ctx does the work itself,
-        as the only step of its operation: it takes what `step` takes too (`retries`, ...).
+        as the only step of its operation: it takes what `step` takes too (`retries`, ...), and its
+        `timeout` is that of one attempt.
         """
         spec = {
             "target": target,
@@ -239,7 +243,7 @@ class App:
 
     def submit(
         self, operation: OperationFunction[P, Any], /, *args: P.args, **kwargs: P.kwargs
-    ) -> Any:
+    ) -> Handle:
         """Ask for an operation: it is durable when this returns. Returns its handle.
 
         Raises:
@@ -268,7 +272,7 @@ class App:
 
         Its steps are retried and undone as on a server, but nothing waits for the time of a retry,
         and steps that may run side by side run one after another. What comes of it is in the
-        answer; `.result` raises `OperationFailed` when it was not done.
+        answer; `.result` raises `errors.OperationFailed` when it was not done.
         """
         manifest = self.request(operation, *args, **kwargs)
         return play(self, manifest)

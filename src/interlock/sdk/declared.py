@@ -269,7 +269,8 @@ class OperationDeclaration:
         #: The step that it is itself, when it does the work.
         self.step: StepDeclaration | None = None
         if self.signature.takes_context:
-            self.step = StepDeclaration(function, name, StepOptions(**options))
+            own = StepOptions(timeout=spec.get("timeout"), **options)
+            self.step = StepDeclaration(function, name, own)
         elif options:
             raise DeclarationError(
                 f"operation {name}: {next(iter(options))} is for one that does its work itself, in"

@@ -206,7 +206,7 @@ def test_options_are_stored_with_the_step() -> None:
 def test_an_operation_that_does_the_work_itself_is_its_only_step() -> None:
     app = App()
 
-    @app.operation(retries=Retry(limit=2))
+    @app.operation(retries=Retry(limit=2), timeout="90s")
     def op(ctx: Context, image: str, width: int = 100) -> str:
         raise AssertionError("it is not run to find out its steps")
 
@@ -214,6 +214,7 @@ def test_an_operation_that_does_the_work_itself_is_its_only_step() -> None:
     (step,) = made.steps
     assert step.name == "op"
     assert step.retries.limit == 2
+    assert str(step.timeout) == "90s"
     assert args_of(step) == {"image": "x", "width": 100}
     assert made.returns == '{"$result":"op"}'
 
