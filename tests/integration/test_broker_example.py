@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from infrastructure import Infrastructure
+from infrastructure import Infrastructure, TooLateError
 from interlock import Client
 from interlock.sdk.handle import Handle
 from interlock.sdk.record import JobRecord
@@ -256,6 +256,14 @@ def test_what_makes_no_sense_is_refused(
 
 def test_who_says_not_who_they_are_is_refused(place: Place) -> None:
     assert place.web.ask("PUT /domains/acme", {"to": "b"}, user="").status == 401
+
+
+def test_the_world_refuses_a_writer_that_is_too_late(tmp_path: Path) -> None:
+    world = Infrastructure(tmp_path)
+    world.put("dns", "acme/shop", "new", fence=8)
+    with pytest.raises(TooLateError, match="dns acme/shop: 7 comes after 8"):
+        world.put("dns", "acme/shop", "old", fence=7)
+    assert world.things("dns") == {"acme/shop": "new"}
 
 
 def test_a_request_that_is_sent_again_is_one_job(place: Place) -> None:
