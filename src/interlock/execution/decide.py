@@ -42,6 +42,7 @@ from interlock.resources.job import (
     RELEASE_ANNOTATION,
     RELEASED_BY_ANNOTATION,
     Job,
+    is_function,
     is_operation,
     released_attempts,
     task_words,
@@ -242,7 +243,10 @@ def _forgets(view: ExecutionView, job: Job, over: tuple[EndedTask, ...]) -> Iter
 
 
 def _steps_ended(job: Job, over: tuple[EndedTask, ...]) -> list[str]:
-    return [f"{task_words(job, end.index)} {how_it_ended(end)}" for end in over]
+    return [
+        f"{task_words(job, end.index)} {how_it_ended(end, of_function=is_function(job, end.index))}"
+        for end in over
+    ]
 
 
 def _troubled(view: ExecutionView, decision: Decision, now: datetime) -> Decision:

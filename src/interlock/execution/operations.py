@@ -163,7 +163,7 @@ def _run_ended(
             result=end.returned.json if end.returned is not None else "",
         )
         return _with(operation, at, done)
-    told = how_it_ended(end)
+    told = how_it_ended(end, of_function=spec.calls_function())
     operation = _told(replace(operation, error=f"{step.name}: {told}"), step.name, told)
     failed = replace(step, state=StepState.FAILED, message=told)
     if is_interrupted(end):
@@ -225,7 +225,7 @@ def _undo_ended(
             ended_at=None,
         )
         return _with(operation, at, undone)
-    told = how_it_ended(end)
+    told = how_it_ended(end, of_function=specs[at].calls_function(undo=True))
     operation = _told(operation, f"undo {step.name}", told)
     # It is not done any more, and nobody knows what is left of it.
     failed = replace(step, state=StepState.UNDO_FAILED, message=told, ended_at=None)

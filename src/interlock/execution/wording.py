@@ -42,8 +42,8 @@ def end_of(ended: EndedTask) -> str:
     return f"task {ended.index}{attempt} {how_it_ended(ended)}"
 
 
-def how_it_ended(ended: EndedTask) -> str:
-    """How an attempt ended, without saying which."""
+def how_it_ended(ended: EndedTask, *, of_function: bool = False) -> str:
+    """How an attempt ended, without saying which. A function has no exit code to tell."""
     note = f": {ended.message}" if ended.message else ""
     if ended.result is TaskResult.SUCCEEDED:
         return "succeeded"
@@ -57,7 +57,7 @@ def how_it_ended(ended: EndedTask) -> str:
         # What it waited for is why it did not start; what others said at their end is not asked.
         note = note if ended.stop_cause is StopCause.PENDING_TIMEOUT else ""
         return "was stopped" if ended.stop_cause is None else f"was stopped: {why(ended)}{note}"
-    if ended.exit_code is not None:
+    if ended.exit_code is not None and not of_function:
         return f"failed with exit code {ended.exit_code}{note}"
     return f"was ended by signal {ended.signal}{note}" if ended.signal else f"failed{note}"
 

@@ -362,6 +362,14 @@ def task_words(job: Job, task: int) -> str:
     return f"undo of {step}" if is_undo(task) else step
 
 
+def is_function(job: Job, task: int) -> bool:
+    """Whether a task of an operation is a function in a worker, and so has no exit code."""
+    if task >= ELABORATION:
+        return True
+    steps, at = steps_of(job), step_of(task)
+    return at < len(steps) and steps[at].calls_function(undo=is_undo(task))
+
+
 def lock_requests(spec: JobSpec) -> tuple[LockRequest, ...]:
     """Every lock that a Job needs: that of its target, and those it names."""
     if spec.target is None:

@@ -161,6 +161,11 @@ class Step(Noun):
     #: An attempt that takes longer is stopped, and counts as failed; so is one to undo it.
     timeout: SomeTime | None = None
 
+    def calls_function(self, *, undo: bool = False) -> bool:
+        """Whether a worker does it, or undoes it: functions have no exit code of their own."""
+        work = self.undo if undo else self.run
+        return work is not None and work.python is not None
+
 
 class ChildRequest(Noun):
     """A part of an operation that is an operation of its own, on a target of its own."""

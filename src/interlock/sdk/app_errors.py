@@ -34,14 +34,3 @@ class NotJsonError(InterlockError):
 
 class StepCancelled(InterlockError):  # noqa: N818 - said of what happened, as CancelledError is
     """The attempt was told to stop; raised by `ctx.check()`."""
-
-
-class OperationFailed(InterlockError):  # noqa: N818 - the operation did, and not the caller
-    """An operation that was run locally was not done: it was undone, or is stuck."""
-
-    def __init__(self, message: str, *, history: tuple[str, ...], stuck: bool) -> None:
-        super().__init__(message)
-        #: What was run and undone, in order: "reserve", "dns failed: ...", "undo reserve".
-        self.history = history
-        #: Whether it could not be undone, so that on a server a person would have to decide.
-        self.stuck = stuck

@@ -24,22 +24,37 @@ from interlock.resources.references import resolve, resolved_json
 from interlock.resources.steps import ChildRequest, Step, target_lock
 from interlock.resources.tasks import EndedTask, Returned, TaskResult
 from interlock.resources.work import PythonCall
-from interlock.sdk.app_errors import OperationFailed
 from interlock.sdk.calling import bind, error_of
 from interlock.sdk.context import Context, current
+from interlock.sdk.errors import OperationFailed
 
 if TYPE_CHECKING:
     from interlock.sdk.app import App
+    from interlock.sdk.record import JobRecord
 
 _START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 #: Attempts of one operation: with all its limits, far more than it can have.
 _MOST = 100_000
 
 
+class LocalFailure(OperationFailed):
+    """An operation that was run locally was not done: it was undone, or is stuck."""
+
+    def __init__(
+        self, message: str, record: JobRecord, *, history: tuple[str, ...], stuck: bool
+    ) -> None:
+        super().__init__(message, record)
+        #: What was run and undone, in order: "reserve", "dns failed: ...", "undo reserve".
+        self.history = history
+        #: Whether it could not be undone, so that on a server a person would have to decide.
+        self.stuck = stuck
+
+
 class LocalRun:
     """What came of an operation that was run locally."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name
         #: What was run and undone, in order: "reserve", "dns failed: ...", "undo reserve".
         self.history: tuple[str, ...] = ()
         #: What was logged and reported.
@@ -64,11 +79,25 @@ class LocalRun:
         """What the operation returned.
 
         Raises:
-            OperationFailed: It was not done.
+            LocalFailure: It was not done; whoever catches `errors.OperationFailed` catches it.
         """
         if self.error:
-            raise OperationFailed(self.error, history=self.history, stuck=self.stuck)
+            told = self.error
+            raise LocalFailure(told, self._record(), history=self.history, stuck=self.stuck)
         return self._result
+
+    def _record(self) -> JobRecord:
+        # It knows the store of a cluster, which workers need not.
+        from interlock.sdk.record import JobRecord, Outcome
+
+        return JobRecord(
+            job_id="local",
+            name=self.name,
+            state="reverting" if self.stuck else "complete",
+            completion_state=None if self.stuck else "failed",
+            stuck_message=self.error if self.stuck else None,
+            result=Outcome(error=self.error),
+        )
 
     def settle(self, result: str) -> None:
         """Take in what it returned, as JSON."""
@@ -81,13 +110,13 @@ def play(app: App, manifest: Mapping[str, Any]) -> LocalRun:
     Raises:
         InterlockError: It cannot be turned into steps.
     """
-    run = LocalRun()
     spec = msgspec.convert(_known(manifest["spec"]), JobSpec)
     assert spec.python is not None
     bound = bind(app, spec.python.function, PythonCall.ELABORATE, spec.python.args, Context())
     made = bound.read(bound.start()).elaboration
     assert made is not None
     name = manifest["metadata"].get("name") or f"{manifest['metadata']['generateName']}local"
+    run = LocalRun(name)
     plain = replace(spec, python=None, steps=made.steps, steps_at_once=1)
     job = Job(metadata=Metadata(name=name, namespace="default", uid="local"), spec=plain)
     _Play(app, job, run).play(made.returns)

@@ -526,6 +526,14 @@ def test_what_is_over_has_no_steps_any_more_but_its_result() -> None:
     assert len(play.job.status.execution.succeeded) == 2
 
 
+def test_a_function_that_fails_is_told_without_an_exit_code() -> None:
+    step = Step(name="a", run=FUNCTION, undo=FUNCTION)
+    play = Play(JobSpec(steps=(step,)), {"a": EVER, "-a": fails(1)}).run()
+
+    assert play.operation.error == "a: failed"
+    assert play.operation.failures[-1] == "undo a: failed"
+
+
 def test_the_last_error_is_that_of_running_a_step_not_of_undoing_one() -> None:
     play = Play(ONE, {"a": EVER, "-a": fails(1)}).run()
 

@@ -266,9 +266,9 @@ def test_every_attempt_of_a_step_is_told_with_its_outcome() -> None:
 
     assert told(played(objects=[job], work=work), "Step", "Undo", "Stuck") == [
         "10:00:00 Step Started a",
-        "10:00:01 Step Failed a failed with exit code 1: no answer",
+        "10:00:01 Step Failed a failed: no answer",
         "10:00:01 Step Started a (attempt 1)",
-        "10:00:02 Step Failed a (attempt 1) failed with exit code 1: no answer",
+        "10:00:02 Step Failed a (attempt 1) failed: no answer",
         "10:00:02 Undo Started a",
         "10:00:07 Undo Done a",
     ]

@@ -15,11 +15,12 @@ from interlock.sdk.app_errors import (
     ArgumentsError,
     DeclarationError,
     NotJsonError,
-    OperationFailed,
     StepCallError,
     StepCancelled,
 )
 from interlock.sdk.calling import bind, error_of
+from interlock.sdk.errors import OperationFailed
+from interlock.sdk.local import LocalFailure
 
 
 @dataclass
@@ -222,6 +223,9 @@ def test_what_was_done_is_undone() -> None:
     assert run.log.endswith("released gear-1\n")
     with pytest.raises(OperationFailed, match="dns is out") as error:
         _ = run.result
+    assert error.value.completion_state == "failed"
+    assert error.value.record.error == "dns: failed: RuntimeError: dns is out"
+    assert isinstance(error.value, LocalFailure)
     assert not error.value.stuck
 
 

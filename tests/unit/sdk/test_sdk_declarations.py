@@ -154,16 +154,17 @@ class Sent:
 
     def __init__(self) -> None:
         self.requests: list[tuple[Any, str | None]] = []
+        self.handle: Any = object()
 
     def submit(self, manifest: Any, *, idempotency_key: str | None = None) -> Any:
         self.requests.append((manifest, idempotency_key))
-        return "handle"
+        return self.handle
 
 
 def test_a_request_is_sent_with_its_key() -> None:
     app, create = a_broker()
     app.client = sent = Sent()
-    assert app.submit(create.options(idempotency_key="k"), "acme", "shop") == "handle"
+    assert app.submit(create.options(idempotency_key="k"), "acme", "shop") is sent.handle
     ((manifest, key),) = sent.requests
     assert key == "k"
     assert manifest["spec"]["target"]["path"] == "domains/acme/applications/shop"

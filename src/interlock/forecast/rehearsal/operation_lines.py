@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from interlock.execution.wording import how_it_ended
 from interlock.forecast.rehearsal.traces import state_of
-from interlock.resources.job import Job, is_operation, steps_of
+from interlock.resources.job import Job, is_function, is_operation, steps_of
 from interlock.resources.operation import ELABORATION, OperationStatus, is_undo, step_of
 from interlock.resources.tasks import EndedTask, TaskResult, TaskStatus
 
@@ -50,7 +50,7 @@ def _of_ends(before: Job | None, job: Job) -> Iterator[_Told]:
         which = _which(named, ended)
         if ended.started_at is not None and (ended.index, ended.attempt) not in begun:
             yield _event(ended.index), "Started", which
-        yield _event(ended.index), _OUTCOMES[ended.result], f"{which}{_how(ended)}"
+        yield _event(ended.index), _OUTCOMES[ended.result], f"{which}{_how(job, ended)}"
 
 
 def _begun(job: Job | None) -> set[tuple[int, int]]:
@@ -78,7 +78,7 @@ def _which(job: Job, task: TaskStatus | EndedTask) -> str:
     return f"{name} (attempt {task.attempt})" if task.attempt else name
 
 
-def _how(ended: EndedTask) -> str:
+def _how(job: Job, ended: EndedTask) -> str:
     if ended.result is TaskResult.SUCCEEDED:
         return f" returned {ended.returned.json}" if ended.returned and ended.returned.json else ""
-    return f" {how_it_ended(ended)}"
+    return f" {how_it_ended(ended, of_function=is_function(job, ended.index))}"
