@@ -6,11 +6,8 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from interlock.runtimes.workers.attempts import At, Attempt, Phase, Worker, task_of
+from interlock.runtimes.workers.attempts import At, Attempt, Worker
 from interlock.runtimes.workers.dispatcher import Dispatcher
-from interlock.runtimes.workers.protocol import Outcome
 from support.storm.ground import PROGRAM
 
 _RUN = "from interlock.modes.cli.main import run; sys.exit(run())"
@@ -22,8 +19,6 @@ class Plant(StrEnum):
     NOTHING = "nothing"
     #: What a worker has is handed out to another one too.
     TWICE = "twice"
-    #: A result of a worker that lost its attempt is taken for what is at work now.
-    LATE = "late"
 
 
 def program_of(plant: Plant) -> tuple[str, ...]:
@@ -48,19 +43,3 @@ def twice() -> None:
             self._dirty[other] = None
 
     Dispatcher._give = give_to_two  # type: ignore[method-assign]
-
-
-def late() -> None:
-    """Take what comes too late."""
-    take = Dispatcher._done
-
-    def take_anything(self: Dispatcher, worker: Worker, outcome: Outcome, at: At) -> None:
-        task = task_of(outcome.ref)
-        attempt = self._attempts.get(task)
-        if attempt is None or attempt.worker is not worker:
-            for other in tuple(self._of_job.get(task.job_uid, {}).values()):
-                if other.phase is Phase.AT_WORK and other.worker is not None:
-                    take(self, other.worker, replace(outcome, ref=other.ref), at)
-        take(self, worker, outcome, at)
-
-    Dispatcher._done = take_anything  # type: ignore[method-assign]
