@@ -65,7 +65,9 @@ def check_access(route: Route, caller: Caller) -> None:
         return
     access = access_of(route)
     assert access is not None, "what is open lets in everybody"
-    raise RefusedError(403, f"{caller.name or 'this token'} may not do this: {_takes(access)}")
+    raise RefusedError(
+        403, f"{caller.name or 'this token'} may not do this: {_takes(access, route)}"
+    )
 
 
 def sees_job(caller: Caller, job: Job) -> bool:
@@ -101,8 +103,10 @@ def check_submission(caller: Caller, job: Job) -> None:
         raise RefusedError(403, f"{caller.name or 'this token'} may submit {flaw}")
 
 
-def _takes(access: Access) -> str:
+def _takes(access: Access, route: Route) -> str:
     match access:
+        case Access.READ | Access.OPERATE if route.filtered:
+            return f'it takes the right "{access}", or "admin"'
         case Access.READ | Access.OPERATE:
             return f'it takes the right "{access}" on everything (paths: ["/"]), or "admin"'
         case Access.ADMIN:

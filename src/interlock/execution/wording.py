@@ -20,7 +20,7 @@ _STOPPED = {
     StopCause.DELETED: "the Job was deleted",
     StopCause.REPLACED: "a newer Job takes its place",
     StopCause.PENDING_TIMEOUT: "it did not start within pendingTimeout",
-    StopCause.TASK_TIMEOUT: "it ran longer than taskTimeout",
+    StopCause.TASK_TIMEOUT: "it ran longer than its timeout",
     StopCause.JOB_TIMEOUT: "the Job ran longer than its timeout",
     StopCause.EVICTED: "the Job is put back",
     StopCause.NOT_NEEDED: "it is not needed any more",

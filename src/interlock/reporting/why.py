@@ -357,7 +357,7 @@ _STOP_WORDS = {
     StopCause.DELETED: "the Job is being deleted",
     StopCause.REPLACED: "a newer Job replaces it",
     StopCause.PENDING_TIMEOUT: "it did not start in time",
-    StopCause.TASK_TIMEOUT: "it ran longer than taskTimeout",
+    StopCause.TASK_TIMEOUT: "it ran longer than its timeout",
     StopCause.JOB_TIMEOUT: "the Job ran longer than its timeout",
     StopCause.EVICTED: "the Job is put back",
     StopCause.NOT_NEEDED: "the outcome does not depend on it any more",

@@ -201,6 +201,22 @@ def test_nobody_may_nothing_and_who_is_trusted_everything() -> None:
     assert trusted().sees("", "", "")
 
 
+@pytest.mark.parametrize(
+    ("name", "method", "path", "takes"),
+    [
+        ("worker", "GET", "/jobs", '"read", or'),
+        ("reader", "POST", "/jobs/default/created/stop", '"operate", or'),
+        ("reader", "GET", "/history", '"read" on everything'),
+    ],
+)
+def test_who_may_not_ask_is_told_what_it_takes(
+    name: str, method: str, path: str, takes: str
+) -> None:
+    refused = Desk().ask(name, method, path, {} if method == "POST" else None)
+    assert refused.status == 403
+    assert f"it takes the right {takes}" in refused.json["message"]
+
+
 # Jobs
 
 

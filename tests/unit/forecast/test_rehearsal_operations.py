@@ -316,7 +316,7 @@ def test_a_worker_is_told_to_stop_and_its_step_ends() -> None:
     work = [{"lasts": "forever", "exitAfter": "5s"}]
 
     assert told(played(objects=[job], work=work), "Step")[1:] == [
-        "10:00:15 Step Stopped a was stopped: it ran longer than taskTimeout"
+        "10:00:15 Step Stopped a was stopped: it ran longer than its timeout"
     ]
 
 
