@@ -89,6 +89,9 @@ def _ended(job: Job, how: Stopping, by: By, word: str, grace: Duration | None = 
     if job.status.phase is JobPhase.UNKNOWN:
         out = f"if it is surely gone: interlock release {job.metadata.name} --reason …"
         word = f"{word}; what became of it is not known: {out}"
+    if job.status.phase is JobPhase.STUCK:
+        verbs = f"interlock op roll-back | resolve {job.metadata.name} --reason …"
+        word = f"{word} once somebody has seen to it, for it is stuck: {verbs}"
     return changed(job, after, word)
 
 

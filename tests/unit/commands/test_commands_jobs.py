@@ -129,6 +129,12 @@ def test_what_stop_changes(job: Job, by: By, patch: dict[str, Any]) -> None:
             " interlock release x --reason …",
             id="unknown",
         ),
+        pytest.param(
+            with_status(a_job("x"), JobPhase.STUCK, ExecutionStatus(total=1, started_at=T0)),
+            "job/x stopping once somebody has seen to it, for it is stuck:"
+            " interlock op roll-back | resolve x --reason …",
+            id="a stuck one",
+        ),
     ],
 )
 def test_what_stop_tells(job: Job, told: str) -> None:
