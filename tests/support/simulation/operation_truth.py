@@ -13,7 +13,13 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from interlock.resources.job import Job
-from interlock.resources.operation import OperationStatus, StepStatus, is_undo, step_of
+from interlock.resources.operation import (
+    ELABORATION,
+    OperationStatus,
+    StepStatus,
+    is_undo,
+    step_of,
+)
 from interlock.resources.steps import BeforeRetry, Step, needs_of
 from interlock.resources.tasks import EndedTask, TaskResult
 
@@ -120,7 +126,11 @@ class Ledger:
 
     def _new_ends(self, job: Job) -> list[EndedTask]:
         ended = job.status.execution.ended
-        new = [end for end in ended if (end.index, end.attempt) not in self._known]
+        new = [
+            end
+            for end in ended
+            if (end.index, end.attempt) not in self._known and end.index != ELABORATION
+        ]
         # The newest that are kept are enough to tell what is new from what is not.
         self._known = tuple((end.index, end.attempt) for end in ended)
         return new
@@ -160,6 +170,8 @@ class Ledger:
         if not _is_cut(end):
             tally.failed_at = now
             return
+        if end.result is TaskResult.INTERRUPTED and end.started_at is None:
+            return  # It waited for a worker, and nothing of it was begun.
         tally.cuts += 1
         if tally.cuts > self._most_cuts + 1:
             self.problems.append(f"{what} was cut off {tally.cuts} times, and still tried again")
