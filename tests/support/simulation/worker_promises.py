@@ -1,4 +1,4 @@
-"""The promises about workers, as checks over what they were told, what they did and what counted."""
+"""The promises about workers, as checks over what they are told, what they did and what counts."""
 
 from __future__ import annotations
 

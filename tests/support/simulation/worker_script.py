@@ -122,7 +122,7 @@ def _requested(spec: JobSpec, steps: tuple[Step, ...], random: Random) -> JobSpe
 
 def request(made: Elaboration, words: Sequence[str]) -> PythonSpec:
     """What a worker is asked to make steps of."""
-    told = msgspec.to_builtins(made, enc_hook=encode_special)
+    told = msgspec.json.decode(msgspec.json.encode(made, enc_hook=encode_special))
     return PythonSpec(function=MAKE, args={"words": list(words), "made": told})
 
 

@@ -1,4 +1,4 @@
-"""The worlds with workers: operations whose steps are functions, made by processes that get lost."""
+"""The worlds with workers: operations whose steps are functions, done by whoever gets lost."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from support.simulation.script import (
     Act,
     CutWorker,
     DrainWorker,
+    ForgeStatus,
     HangWorker,
     KillWorker,
     PausePlane,
@@ -89,7 +90,9 @@ class WorkerOperationWorld(OperationWorld):
         drawn = draw_worker_rates(luck)
         self.script = in_workers(self.script, luck)
         if script is None:
-            self.script = with_losses(self.script, luck)
+            # What is forged may hold a lock for ever: that is not about workers.
+            kept = tuple(step for step in self.script if not isinstance(step.act, ForgeStatus))
+            self.script = with_losses(kept, luck)
         self.crowd.rates = worker_rates or (drawn if rates is None else WorkerRates())
         # A dispatcher that slept itself gives those who were not heard of meanwhile their time.
         pauses = [step.act.seconds for step in self.script if isinstance(step.act, PausePlane)]

@@ -49,6 +49,8 @@ LEASE_S = 30.0
 _NOTICED_S = (0.0, 0.05, 2.0, 8.0)
 #: until another worker takes the place of one that died,
 _BACK_S = (0.1, 3.0, 40.0)
+#: for how long one stands still in the middle of an attempt,
+_HANGS_S = (20.0, 40.0, 100.0)
 #: and until a worker tries again to reach a control plane.
 _AGAIN_S = (0.1, 1.0, 5.0)
 
@@ -58,6 +60,8 @@ class WorkerRates(Struct, frozen=True, kw_only=True):
 
     #: It dies at the end of an attempt, before it has told anybody.
     dies: float = 0.0
+    #: It stands still in the middle of one, for longer than its lease.
+    hangs: float = 0.0
     #: A result is told twice.
     twice: float = 0.0
     #: The connection breaks after something was said, or is told.
@@ -74,6 +78,7 @@ def draw_worker_rates(random: Random) -> WorkerRates:
 
     return WorkerRates(
         dies=rate(0.02, 0.1, 0.3),
+        hangs=rate(0.05, 0.2),
         twice=rate(0.1, 0.5),
         breaks=rate(0.005, 0.03),
         partial=rate(0.2, 0.6),
@@ -292,6 +297,10 @@ class SimWorker:
         self._crowd.begins(self, life, call)
         attempt.on_cancel = lambda: self._cancelled(attempt, life)
         life.ending = self._later(behaviour.seconds, self._end, attempt, life)
+        if self._crowd.happens(self._crowd.rates.hangs):
+            halfway = (behaviour.seconds / 2,)
+            seconds = self._crowd.luck.choice(_HANGS_S)
+            self._crowd.later(self.process, self._crowd.stand, self, seconds, within=halfway)
 
     def _cancelled(self, attempt: Attempt, life: Life) -> None:
         if not life.behaviour.deaf and life.stop_by_us is None:
@@ -415,7 +424,12 @@ class Crowd:
     def hang(self, number: int, seconds: float) -> None:
         """Have a worker stand still for a while."""
         worker = self._meant(number)
-        if worker is None or worker.process.paused:
+        if worker is not None:
+            self.stand(worker, seconds)
+
+    def stand(self, worker: SimWorker, seconds: float) -> None:
+        """Have this worker stand still for a while."""
+        if worker.process.paused or self.is_healed:
             return
         self._note(worker, f"stands still for {seconds:g} s")
         worker.process.paused = True
@@ -488,8 +502,9 @@ class Crowd:
             worker.process.paused = False
 
     def _meant(self, number: int) -> SimWorker | None:
-        """One of those that live."""
+        """One of those that live; of those that do something if there are any."""
         there = [worker for worker in self.workers.values() if worker.alive]
+        there = [worker for worker in there if worker.lives] or there
         return there[number % len(there)] if there else None
 
     # What they tell
