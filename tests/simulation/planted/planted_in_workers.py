@@ -54,21 +54,25 @@ def what_a_lost_worker_had_goes_to_the_next(really: Any) -> Any:
     return _lose
 
 
-@mutation(ONCE, LAUNCH, caught_by="HandedOutOnce", in_worlds=operations(RivalWorkerOperationWorld))
-def what_is_inherited_is_handed_out_again(really: Any) -> Any:
-    def launch(self: Any, order: TaskOrder, at: At) -> None:
-        known = self._attempts.get(order.id)
-        if known is not None and known.phase is Phase.INHERITED:
-            self._drop(known)
-            assert isinstance(order.work, PythonWork)
-            order = replace(order, work=replace(order.work, again=False))
-        really(self, order, at)
-
-    return launch
+@mutation(
+    ONCE,
+    Seam(DISPATCHER, "Dispatcher.inherit"),
+    LAUNCH,
+    caught_by="HandedOutOnce",
+    in_worlds=operations(WorkerOperationWorld),
+)
+def what_is_inherited_is_handed_out_again(_: Any, really: Any) -> Any:
+    return lambda *_: None, _first_time(really)
 
 
 @mutation(ONCE, LAUNCH, caught_by="HandedOutOnce", in_worlds=operations(RivalWorkerOperationWorld))
 def an_order_of_a_rival_is_handed_out_too(really: Any) -> Any:
+    return _first_time(really)
+
+
+def _first_time(really: Any) -> Any:
+    """Take each order for one that nobody has given before."""
+
     def launch(self: Any, order: TaskOrder, at: At) -> None:
         if isinstance(order.work, PythonWork):
             order = replace(order, work=replace(order.work, again=False))

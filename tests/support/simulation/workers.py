@@ -497,7 +497,7 @@ class Crowd:
         self.loop.call_soon(worker.connect, context=worker.process.context.copy())
 
     def _wake(self, worker: SimWorker) -> None:
-        if worker.process.paused:
+        if worker.process.paused and worker.alive:
             self._note(worker, "goes on")
             worker.process.paused = False
 
