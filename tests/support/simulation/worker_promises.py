@@ -185,7 +185,8 @@ class WorkerJudge:
     """Hears of everything that is said and done, and keeps apart what counts and what does not.
 
     A worker that was lost may go on with what it does: from the moment at which that is recorded
-    as cut off it is held off by the token of its lock, and is not among what runs any more.
+    as cut off nothing that it says counts, the token of its lock holds it off from other Jobs, and
+    it is not among what runs any more.
     """
 
     def __init__(self, truth: Truth, judge: Judge, crowd: Crowd, loop: SimLoop) -> None:

@@ -27,7 +27,14 @@ from support.simulation.script import (
 )
 from support.simulation.worker_promises import WorkerJudge
 from support.simulation.worker_script import in_workers, with_losses
-from support.simulation.workers import LEASE_S, Crowd, Server, WorkerRates, draw_worker_rates
+from support.simulation.workers import (
+    LEASE_S,
+    TOUCH_EVERY_S,
+    Crowd,
+    Server,
+    WorkerRates,
+    draw_worker_rates,
+)
 from support.simulation.world import Plane, RivalWorld
 
 
@@ -96,7 +103,7 @@ class WorkerOperationWorld(OperationWorld):
         self.crowd.rates = worker_rates or (drawn if rates is None else WorkerRates())
         # A dispatcher that slept itself gives those who were not heard of meanwhile their time.
         pauses = [step.act.seconds for step in self.script if isinstance(step.act, PausePlane)]
-        self.crowd.longest_silence_s = LEASE_S + LEASE_S + sum(pauses)
+        self.crowd.longest_silence_s = LEASE_S + TOUCH_EVERY_S + sum(pauses)
         self.crowd.has_rivals = self.rivals
 
     def _lay_ground(self) -> None:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 #: Without a word for so long an attempt counts as cut off.
 LEASE_S = 30.0
+#: and it is spoken of so often.
+TOUCH_EVERY_S = 10.0
 #: How long until a side of a connection notices that it broke,
 _NOTICED_S = (0.0, 0.05, 2.0, 8.0)
 #: until another worker takes the place of one that died,
