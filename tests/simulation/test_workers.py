@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from support.simulation.worker_world import RivalWorkerOperationWorld
+from interlock.resources.tasks import TaskResult
+from support.simulation.faults import CALM
+from support.simulation.script import CreateJob, KillJob, OperateJob
+from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 
 
 @pytest.mark.parametrize("seed", [0, 33, 46])
 def test_a_step_is_not_stopped_by_who_has_not_heard_yet_which_steps_there_are(seed: int) -> None:
     """Attempts to make the steps were taken for attempts of the first of them."""
     assert str(RivalWorkerOperationWorld(seed).run().broken) == "None"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nothing_is_cut_off_where_nobody_is_lost(seed: int) -> None:
+    """All that is ordered is done by who was given it, and what it came to is what they said."""
+    acts = (CreateJob, KillJob, OperateJob)
+    calm = tuple(s for s in WorkerOperationWorld(seed).script if isinstance(s.act, acts))
+    world = WorkerOperationWorld(seed, calm, CALM)
+
+    assert str(world.run().broken) == "None"
+    ends = [end for end in world.worker_judge.books.recorded.values() if end is not None]
+    assert [end.name for end in ends if end.result is TaskResult.INTERRUPTED] == []
+    assert all(deed.outcome is not None for deed in world.crowd.deeds)

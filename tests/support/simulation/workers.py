@@ -48,7 +48,7 @@ LEASE_S = 30.0
 #: and it is spoken of so often.
 TOUCH_EVERY_S = 10.0
 #: How long until a side of a connection notices that it broke,
-_NOTICED_S = (0.0, 0.05, 2.0, 8.0)
+_NOTICED_S = (0.0, 0.05, 2.0, 20.0)
 #: until another worker takes the place of one that died,
 _BACK_S = (0.1, 3.0, 40.0)
 #: for how long one stands still in the middle of an attempt,
@@ -409,7 +409,8 @@ class Crowd:
         for worker in tuple(self.workers.values()):
             if not worker.stands_for_good:
                 self._wake(worker)
-        for line in tuple(self.lines):
+        # Where two lead each is to have somebody.
+        for line in tuple(self.lines) if self.has_rivals else ():
             line.cut()
         first = max(self.workers, default=-1) + 1
         for number in range(first, first + 2):
