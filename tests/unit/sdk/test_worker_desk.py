@@ -170,7 +170,7 @@ def test_what_is_written_comes_before_the_end_and_progress_at_once() -> None:
     attempt.context.report(40, "halfway")
     assert worker.take() == [
         Wrote(ref=call.ref, text="one\n"),
-        Touch(items=(Touched(ref=call.ref, percent=40.0, text="halfway"),)),
+        Touch(items=(Touched(ref=call.ref, percent=40.0, text="halfway"),), partial=True),
     ]
     assert worker.take() == []
     attempt.context.log("two")

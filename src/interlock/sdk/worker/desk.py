@@ -204,7 +204,7 @@ class Desk:
             told.append(Touch(items=tuple(one.take_progress() for one in counting)))
         elif any(one.progressed for one in counting):
             moved = (one.take_progress() for one in counting if one.progressed)
-            told.append(Touch(items=tuple(moved)))
+            told.append(Touch(items=tuple(moved), partial=True))
         return told
 
     def _is_touched(self, attempt: Attempt) -> bool:
