@@ -16,6 +16,17 @@ def test_a_step_is_not_stopped_by_who_has_not_heard_yet_which_steps_there_are(se
     assert str(RivalWorkerOperationWorld(seed).run().broken) == "None"
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(58, id="it came back with what was cut off, and was still at it"),
+        pytest.param(213, id="it said how far one of two is"),
+    ],
+)
+def test_a_worker_is_given_no_more_than_it_has_room_for(seed: int) -> None:
+    assert str(WorkerOperationWorld(seed).run().broken) == "None"
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_nothing_is_cut_off_where_nobody_is_lost(seed: int) -> None:
     """All that is ordered is done by who was given it, and what it came to is what they said."""

@@ -14,6 +14,7 @@ from support.simulation.script import (
     Act,
     BackUpStore,
     CreateJob,
+    CutWorker,
     DeleteJob,
     KillJob,
     LoseKeeper,
@@ -135,3 +136,12 @@ def side_by_side(world: type[World]) -> Worlds:
     )
     script = (Step(10.0, CreateJob(name="op-0", spec=JobSpec(steps=steps, steps_at_once=4))),)
     return lambda seed: world(seed, script, FaultRates(stall=0.4, longest_stall=2.0))
+
+
+def cut_off(world: type[World]) -> Worlds:
+    """A world whose workers lose their connections again and again, and are at what goes on."""
+    work = StepWork(process=ProcessSpec(command=("work", "25", "deaf")))
+    spec = JobSpec(steps=(Operated(name="a", run=work),), max_interruptions=5)
+    jobs = [Step(10.0, CreateJob(name=f"op-{at}", spec=spec)) for at in range(6)]
+    cuts = [Step(15.0 + 7.0 * at, CutWorker(at)) for at in range(20)]
+    return lambda seed: world(seed, (*jobs, *cuts), CALM)

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from grounds import operations, side_by_side
+from grounds import cut_off, operations, side_by_side
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
@@ -27,6 +27,7 @@ CUT_OFF = Seam("interlock.execution.operations", "_cut_off")
 ONCE = "An order is handed out once, whatever becomes of it."
 COUNTS = "What is said of an attempt counts once, and only from the worker that has it."
 KEPT = "A worker is told that it may forget a result only when that is durable."
+ROOM = "What a worker may still be doing takes up its room."
 LEASE = "What nobody has spoken of for the length of a lease is cut off."
 INTERRUPTED = "An interruption uses up no retry, and comes to an end."
 
@@ -136,6 +137,34 @@ def a_late_result_is_taken(really: Any) -> Any:
 )
 def nobody_is_told_that_it_does_not_count(_: Any) -> Any:
     return lambda *_: None
+
+
+@mutation(
+    ROOM,
+    Seam(DISPATCHER, "Dispatcher._refuse_held"),
+    caught_by="RoomKept",
+    in_worlds=cut_off(WorkerOperationWorld),
+)
+def what_a_worker_comes_back_with_in_vain_takes_no_room(_: Any) -> Any:
+    def _refuse_held(self: Any, worker: Worker, task: TaskId) -> None:
+        self._refuse(worker, task)
+
+    return _refuse_held
+
+
+@mutation(
+    ROOM,
+    Seam("interlock.runtimes.workers.attempts", "Worker.has_room"),
+    caught_by="RoomKept",
+    in_worlds=operations(WorkerOperationWorld),
+)
+def what_was_cut_off_takes_no_room(_: Any) -> property:
+    def has_room(self: Worker) -> bool:
+        if self.is_draining or self.closed is not None:
+            return False
+        return len(self.at_work) < self.hello.concurrency
+
+    return property(has_room)
 
 
 # Recorded

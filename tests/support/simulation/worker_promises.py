@@ -26,7 +26,7 @@ from support.simulation.promises import jobs_of
 from support.simulation.truth import Truth
 
 if TYPE_CHECKING:
-    from support.simulation.workers import Crowd, Deed
+    from support.simulation.workers import Crowd, Deed, SimWorker
 
 #: What an attempt came to without a word of whoever did it.
 _CUT = frozenset({TaskResult.INTERRUPTED, TaskResult.KILLED})
@@ -44,6 +44,9 @@ class WorkerPromise(Promise):
     def handed_out(self, task: TaskId, worker: str) -> None:
         """A worker is sent an order."""
 
+    def given(self, worker: SimWorker) -> None:
+        """A worker has taken an order."""
+
     def told_recorded(self, task: TaskId, worker: str) -> None:
         """A worker is told that it may forget a result."""
 
@@ -59,6 +62,9 @@ class Books:
         self.deeds: dict[TaskId, Deed] = {}
         #: How attempts are recorded as over; None when that was not kept.
         self.recorded: dict[TaskId, EndedTask | None] = {}
+        #: What dispatchers said is over, and what was begun only after that.
+        self.over: set[TaskId] = set()
+        self.late: set[TaskId] = set()
         #: When a dispatcher heard of an attempt last from the worker that has it, and from whom.
         self.words: dict[tuple[WorkerRuntime, TaskId], tuple[float, str]] = {}
 
@@ -159,6 +165,23 @@ class RecordedIsKept(WorkerPromise):
             raise self.broken(told, name)
 
 
+class RoomKept(WorkerPromise):
+    """A worker is given no more than it has room for, what was cut off and goes on there included.
+
+    What it is given beyond that waits for a function that counts for nothing, and may never end.
+    """
+
+    def given(self, worker: SimWorker) -> None:
+        """It says all that it is at, and that is no more than it can do.
+
+        An order that it has not read yet it cannot speak of: one that was over by then is left out.
+        """
+        busy = sum(task_of(ref) not in self.books.late for ref in worker.desk.at_work)
+        if busy > worker.concurrency:
+            told = f"{worker.incarnation} does {worker.concurrency} at a time"
+            raise self.broken(f"{told}, and is given one more beside {busy - 1}")
+
+
 class OrdersAreDone(WorkerPromise):
     """Once trouble is over every order was done by somebody, and every result is settled."""
 
@@ -177,6 +200,7 @@ WORKER_PROMISES: tuple[type[WorkerPromise], ...] = (
     HandedOutOnce,
     WordsCount,
     RecordedIsKept,
+    RoomKept,
     OrdersAreDone,
 )
 
@@ -232,6 +256,13 @@ class WorkerJudge:
                 self._fenced.add(task)
                 del self._truth.lives[task]
 
+    def given(self, worker: SimWorker, task: TaskId) -> None:
+        """A worker has taken an order."""
+        if task in self.books.over:
+            self.books.late.add(task)
+        for promise in self.promises:
+            promise.given(worker)
+
     # What is said
 
     def watch(self, runtime: WorkerRuntime) -> None:
@@ -239,6 +270,8 @@ class WorkerJudge:
 
         def heard(reports: Sequence[TaskReport]) -> None:
             for report in reports:
+                if report.state in _OVER:
+                    self.books.over.add(report.id)
                 for promise in self.promises:
                     self._hold(promise.reported, runtime, report)
 

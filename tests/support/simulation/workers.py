@@ -18,6 +18,7 @@ from interlock.forecast.rehearsal.simulated_machine import SIGKILL, Life, read_b
 from interlock.resources.tasks import TaskId, TaskOrder, number_in_round, task_name
 from interlock.resources.work import PythonCall, PythonWork
 from interlock.resources.work_types import WORKERS
+from interlock.runtimes.workers.attempts import task_of
 from interlock.runtimes.workers.dispatcher import RefusedWorkerError
 from interlock.runtimes.workers.protocol import (
     Call,
@@ -64,6 +65,8 @@ class WorkerRates(Struct, frozen=True, kw_only=True):
     dies: float = 0.0
     #: It stands still in the middle of one, for longer than its lease.
     hangs: float = 0.0
+    #: It says how far it is, in the middle of one.
+    tells: float = 0.0
     #: A result is told twice.
     twice: float = 0.0
     #: The connection breaks after something was said, or is told.
@@ -81,6 +84,7 @@ def draw_worker_rates(random: Random) -> WorkerRates:
     return WorkerRates(
         dies=rate(0.02, 0.1, 0.3),
         hangs=rate(0.05, 0.2),
+        tells=rate(0.3, 1.0),
         twice=rate(0.1, 0.5),
         breaks=rate(0.005, 0.03),
         partial=rate(0.2, 0.6),
@@ -212,19 +216,22 @@ class SimWorker:
         self.functions = functions
         #: It stands still, and nobody ever has it go on.
         self.stands_for_good = False
+        self.concurrency = luck.choice((1, 1, 2, 4))
         identity = WorkerIdentity(
             name=self.incarnation,
             incarnation=self.incarnation,
             app="app:app",
             functions=functions,
             queues=("",) if is_partial else ("", SLOW),
-            concurrency=luck.choice((1, 1, 2, 4)),
+            concurrency=self.concurrency,
         )
         self.desk = Desk(identity, start=self._start, say=lambda _: None)
         self.line: Line | None = None
         self._tries = number
         self._touching: SimHandle | None = None
         self.lives: dict[TaskId, Life] = {}
+        #: What waits for one of its threads.
+        self._waiting: list[Attempt] = []
 
     @property
     def alive(self) -> bool:
@@ -258,6 +265,7 @@ class SimWorker:
         if isinstance(message, Welcome):
             line.is_welcome = True
             self.desk.connected(message)
+            self._flush(touch=True)
         self.desk.read(message)
         self._stir()
 
@@ -292,6 +300,19 @@ class SimWorker:
     # What it does
 
     def _start(self, attempt: Attempt) -> None:
+        """Begin an attempt, or have it wait for a thread: there are as many as it has said."""
+        self._crowd.judge.given(self, task_of(attempt.call.ref))
+        self._waiting.append(attempt)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        while self._waiting and len(self.lives) < self.concurrency:
+            self._begin(self._waiting.pop(0))
+
+    def _begin(self, attempt: Attempt) -> None:
+        if attempt.context.cancelled.is_set():
+            self.desk.finished(attempt, None, "it was told to stop")
+            return
         call = attempt.call
         behaviour = read_behaviour(("work", *call.args["words"]))
         life = Life(_order_of(call), behaviour, self._crowd.loop.now_us)
@@ -299,10 +320,16 @@ class SimWorker:
         self._crowd.begins(self, life, call)
         attempt.on_cancel = lambda: self._cancelled(attempt, life)
         life.ending = self._later(behaviour.seconds, self._end, attempt, life)
+        if self._crowd.happens(self._crowd.rates.tells):
+            self._later(behaviour.seconds / 3, self._tell, attempt)
         if self._crowd.happens(self._crowd.rates.hangs):
             halfway = (behaviour.seconds / 2,)
             seconds = self._crowd.luck.choice(_HANGS_S)
             self._crowd.later(self.process, self._crowd.stand, self, seconds, within=halfway)
+
+    def _tell(self, attempt: Attempt) -> None:
+        attempt.report(33, "a third")
+        self._stir()
 
     def _cancelled(self, attempt: Attempt, life: Life) -> None:
         if not life.behaviour.deaf and life.stop_by_us is None:
@@ -324,6 +351,7 @@ class SimWorker:
         del self.lives[life.order.id]
         self._crowd.ends(self, life, answer, error)
         self.desk.finished(attempt, answer, error)
+        self._begin_next()
         self._stir()
 
     def _later(self, seconds: float, callback: Callable[..., None], *args: object) -> SimHandle:
