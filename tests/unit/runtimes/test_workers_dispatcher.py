@@ -403,6 +403,19 @@ def test_what_a_worker_comes_back_with_in_vain_takes_up_its_room() -> None:
     assert desk.has(worker) == [task]
 
 
+def test_what_another_server_refused_takes_up_room_here_too() -> None:
+    desk = Desk()
+    elsewhere = TaskId("uid-other", 0, 0)
+    worker = desk.worker("w", lost=(Ref(*elsewhere),))
+    task = desk.launch()
+    assert desk.has(worker) == []
+    assert desk.refused(worker) == {}
+
+    desk.touch(worker)
+
+    assert desk.has(worker) == [task]
+
+
 def test_a_server_that_slept_cuts_nobody_off() -> None:
     desk = Desk()
     worker = desk.worker("w")

@@ -238,6 +238,7 @@ class Dispatcher:
         self._workers[hello.incarnation] = worker
         for ref in hello.held:
             self._claim(worker, before, task_of(ref), at)
+        worker.lost.update(dict.fromkeys(map(task_of, hello.lost)))
         if before is not None:
             self._close(before, "the same worker has come again")
             self._lose(before, "it came again without it", at)
