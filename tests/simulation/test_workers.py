@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.resources.job import JobSpec
+from interlock.resources.process import ProcessSpec
+from interlock.resources.steps import Step as Operated
+from interlock.resources.steps import StepWork
 from interlock.resources.tasks import TaskResult
 from support.simulation.faults import CALM
-from support.simulation.script import CreateJob, KillJob, OperateJob
+from support.simulation.script import CreateJob, CutWorker, KillJob, OperateJob, Step
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 
 
@@ -25,6 +29,17 @@ def test_a_step_is_not_stopped_by_who_has_not_heard_yet_which_steps_there_are(se
 )
 def test_a_worker_is_given_no_more_than_it_has_room_for(seed: int) -> None:
     assert str(WorkerOperationWorld(seed).run().broken) == "None"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_another_control_plane_refused_takes_up_room_too(seed: int) -> None:
+    """Connections break again and again while functions go on that are told to stop."""
+    work = StepWork(process=ProcessSpec(command=("work", "25", "deaf")))
+    spec = JobSpec(steps=(Operated(name="a", run=work),), max_interruptions=5)
+    jobs = [Step(10.0, CreateJob(name=f"op-{at}", spec=spec)) for at in range(6)]
+    cuts = [Step(15.0 + 7.0 * at, CutWorker(at)) for at in range(20)]
+
+    assert str(WorkerOperationWorld(seed, (*jobs, *cuts), CALM).run().broken) == "None"
 
 
 @pytest.mark.parametrize("seed", range(10))

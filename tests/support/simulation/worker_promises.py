@@ -233,6 +233,11 @@ class WorkerJudge:
         else:
             self._judge.started(life)
 
+    def declined(self, deed: Deed) -> None:
+        """A function is not called, and a worker says that it failed."""
+        self.books.deeds.setdefault(deed.attempt, deed)
+        self._truth.ends.setdefault(deed.attempt, (1, None))
+
     def ended(self, life: Life) -> None:
         """A function has ended, or its worker has."""
         if life.order.id not in self._fenced:

@@ -311,7 +311,9 @@ class SimWorker:
 
     def _begin(self, attempt: Attempt) -> None:
         if attempt.context.cancelled.is_set():
-            self.desk.finished(attempt, None, "it was told to stop")
+            error = "it was told to stop"
+            self._crowd.declines(self, attempt.call, error)
+            self.desk.finished(attempt, None, error)
             return
         call = attempt.call
         behaviour = read_behaviour(("work", *call.args["words"]))
@@ -575,6 +577,22 @@ class Crowd:
         self.deeds.append(deed)
         self._note(worker, f"begins {life.order.name}, {call.call}", life.order.job)
         self.judge.begins(deed, life)
+
+    def declines(self, worker: SimWorker, call: Call, error: str) -> None:
+        """A function is not called: it was told to stop before there was a thread for it."""
+        now_s, outcome = self.loop.time(), Outcome(ref=call.ref, error=error)
+        deed = Deed(
+            call.function,
+            call.step,
+            call.call,
+            task_of(call.ref),
+            worker.incarnation,
+            now_s,
+            now_s,
+            outcome,
+        )
+        self.deeds.append(deed)
+        self.judge.declined(deed)
 
     def ends(self, worker: SimWorker, life: Life, answer: Answer | None, error: str) -> None:
         """A function has returned, or failed."""
