@@ -20,6 +20,11 @@ def test_a_step_is_not_stopped_by_who_has_not_heard_yet_which_steps_there_are(se
     assert str(RivalWorkerOperationWorld(seed).run().broken) == "None"
 
 
+def test_a_step_that_fails_as_another_takes_it_back_has_used_up_a_retry_or_not() -> None:
+    """Both happen in one write: the judge was stricter than what is promised."""
+    assert str(RivalWorkerOperationWorld(196).run().broken) == "None"
+
+
 @pytest.mark.parametrize(
     "seed",
     [
