@@ -42,6 +42,8 @@ PIECES = {
     "RivalOperationWorld": 5,
     "OperationPodWorld": 2,
     "RivalOperationPodWorld": 2,
+    "WorkerOperationWorld": 2,
+    "RivalWorkerOperationWorld": 1,
 }
 
 DB = LockRequest(key="db")

@@ -49,6 +49,10 @@ def past_reports(
         return others
     operation = execution.operation
     if operation is not None:
+        job = view.job
+        if job is not None and job.spec.python is not None and operation.elaborated is None:
+            # Until it is known which steps there are, none of theirs is known to be past.
+            others = [report for report in others if report.index == ELABORATION]
         return [report for report in others if is_past_step(report, operation)]
     reached = {task.index: task.attempt for task in execution.active}
     reached.update((wait.index, wait.attempt) for wait in execution.retrying)

@@ -8,12 +8,13 @@ from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.process import ProcessSpec
 from interlock.resources.steps import BeforeRetry, StepRetries, StepWork
 from interlock.resources.steps import Step as Operated
-from support.simulation.faults import CALM
+from support.simulation.faults import CALM, FaultRates
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.script import (
     Act,
     BackUpStore,
     CreateJob,
+    CutWorker,
     DeleteJob,
     KillJob,
     LoseKeeper,
@@ -121,3 +122,26 @@ def taken_back(world: type[World]) -> Worlds:
     spec = JobSpec(steps=(below, above), steps_at_once=2)
     script = (Step(10.0, CreateJob(name="op-0", spec=spec)),)
     return lambda seed: world(seed, script, CALM)
+
+
+def side_by_side(world: type[World]) -> Worlds:
+    """A world with steps that are done side by side, and a store that is slow at times."""
+    steps = tuple(
+        Operated(
+            name=f"s{at}",
+            run=StepWork(process=ProcessSpec(command=("work", f"{length}"))),
+            needs=(),
+        )
+        for at, length in enumerate((0.5, 0.7, 1.1, 1.3, 0.2, 0.9, 1.7, 0.4) * 4)
+    )
+    script = (Step(10.0, CreateJob(name="op-0", spec=JobSpec(steps=steps, steps_at_once=4))),)
+    return lambda seed: world(seed, script, FaultRates(stall=0.4, longest_stall=2.0))
+
+
+def cut_off(world: type[World]) -> Worlds:
+    """A world whose workers lose their connections again and again, and are at what goes on."""
+    work = StepWork(process=ProcessSpec(command=("work", "25", "deaf")))
+    spec = JobSpec(steps=(Operated(name="a", run=work),), max_interruptions=5)
+    jobs = [Step(10.0, CreateJob(name=f"op-{at}", spec=spec)) for at in range(6)]
+    cuts = [Step(15.0 + 7.0 * at, CutWorker(at)) for at in range(20)]
+    return lambda seed: world(seed, (*jobs, *cuts), CALM)

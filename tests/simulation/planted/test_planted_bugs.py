@@ -17,6 +17,7 @@ from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.promises import PROMISES
 from support.simulation.restore_world import RESTORE_PROMISES
 from support.simulation.schedule_promises import SCHEDULE_PROMISES
+from support.simulation.worker_promises import WORKER_PROMISES
 
 ALL_PROMISES = {
     *PROMISES,
@@ -24,6 +25,7 @@ ALL_PROMISES = {
     *RESTORE_PROMISES,
     *SCHEDULE_PROMISES,
     *OPERATION_PROMISES,
+    *WORKER_PROMISES,
 }
 
 #: Where mutations are declared.
@@ -35,6 +37,7 @@ for _table in (
     "operations",
     "pods",
     "schedules",
+    "workers",
 ):
     import_module(f"planted_in_{_table}")
 

@@ -58,22 +58,22 @@ class Judge:
 
     def __init__(self, truth: Truth, promises: Sequence[Promise]) -> None:
         self.truth = truth
-        self._promises = tuple(promises)
+        self.promises = tuple(promises)
 
     def wrote(self, change: Change) -> None:
         """A write was committed."""
         self.truth.take(change)
         if change.key.kind in ("Job", "Lock"):
-            for promise in self._promises:
+            for promise in self.promises:
                 promise.wrote(change)
         elif change.key.kind in ("JobConfig", "ControlledJob"):
-            for promise in self._promises:
+            for promise in self.promises:
                 promise.scheduled(change)
 
     def started(self, life: Life) -> None:
         """A process began."""
         self.truth.lives[life.order.id] = life
-        for promise in self._promises:
+        for promise in self.promises:
             promise.starts(life)
 
     def ended(self, life: Life) -> None:
@@ -85,20 +85,20 @@ class Judge:
 
     def stopped(self, task: TaskId) -> None:
         """The machine was told to stop an attempt."""
-        for promise in self._promises:
+        for promise in self.promises:
             promise.stops(task)
 
     def deed(self, entry: JournalEntry) -> None:
         """What a person did was written into the history."""
-        for promise in self._promises:
+        for promise in self.promises:
             promise.deed(entry)
 
     def rests(self) -> None:
         """Trouble is over, nothing happens any more, and nobody has seen to what is stuck."""
-        for promise in self._promises:
+        for promise in self.promises:
             promise.rests()
 
     def settled(self) -> None:
         """All trouble is over, and time has passed."""
-        for promise in self._promises:
+        for promise in self.promises:
             promise.settled()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.job import (
@@ -94,6 +96,15 @@ class OperationPromise(Promise):
             return
         same = before is not None and before.metadata.uid == after.metadata.uid
         was = before.status.execution.operation if before is not None and same else None
+        steps = self.truth.steps_of(after)
+        if steps is None:
+            return
+        if after.spec.steps is None:
+            # From when they are made it is as if people had given them.
+            after = replace(after, spec=replace(after.spec, steps=steps))
+            if was is not None and was.elaborated is None and was.completion_state is None:
+                was = None
+        assert after.status.execution.operation is not None
         self.moves(after, was, after.status.execution.operation)
 
     def moves(self, job: Job, was: OperationStatus | None, now: OperationStatus) -> None:
@@ -153,9 +164,9 @@ class UndoneInReverse(OperationPromise):
     def starts(self, life: Life) -> None:
         """Nothing really runs of the step, or of what must be over before this."""
         job = self.truth.by_uid[life.order.job_uid]
-        if not job.spec.steps or job.metadata.name in self.truth.bad:
+        steps, at = self.truth.steps_of(job), step_of(life.order.index)
+        if not steps or job.metadata.name in self.truth.bad:
             return
-        steps, at = job.spec.steps, step_of(life.order.index)
         own = steps[at].name
         others = set(above_of(steps, own))
         if not is_undo(life.order.index):

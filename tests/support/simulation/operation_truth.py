@@ -13,7 +13,13 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from interlock.resources.job import Job
-from interlock.resources.operation import OperationStatus, StepStatus, is_undo, step_of
+from interlock.resources.operation import (
+    ELABORATION,
+    OperationStatus,
+    StepStatus,
+    is_undo,
+    step_of,
+)
 from interlock.resources.steps import BeforeRetry, Step, needs_of
 from interlock.resources.tasks import EndedTask, TaskResult
 
@@ -32,6 +38,9 @@ class Tally(Struct):
     """How often something was tried again, and since when it may be."""
 
     retries: int = 0
+    #: Failures that were taken back on account of another in the very write in which they were
+    #: recorded: whether a retry of its own had begun by then is nobody's to say.
+    perhaps: int = 0
     cuts: int = 0
     #: When its last attempt failed, if it was not tried again since.
     failed_at: datetime | None = None
@@ -107,7 +116,7 @@ class Ledger:
     def is_exhausted(self, at: int) -> bool:
         """Whether a step is out of retries."""
         tally, limit = self.entries[at].run, self._steps[at].retries.limit
-        used = tally.failed_at is not None and tally.retries >= limit
+        used = tally.failed_at is not None and tally.retries + tally.perhaps >= limit
         return used or tally.cuts > self._most_cuts
 
     def is_lost(self, at: int) -> bool:
@@ -120,7 +129,11 @@ class Ledger:
 
     def _new_ends(self, job: Job) -> list[EndedTask]:
         ended = job.status.execution.ended
-        new = [end for end in ended if (end.index, end.attempt) not in self._known]
+        new = [
+            end
+            for end in ended
+            if (end.index, end.attempt) not in self._known and end.index != ELABORATION
+        ]
         # The newest that are kept are enough to tell what is new from what is not.
         self._known = tuple((end.index, end.attempt) for end in ended)
         return new
@@ -160,6 +173,8 @@ class Ledger:
         if not _is_cut(end):
             tally.failed_at = now
             return
+        if end.result is TaskResult.INTERRUPTED and end.started_at is None:
+            return  # It waited for a worker, and nothing of it was begun.
         tally.cuts += 1
         if tally.cuts > self._most_cuts + 1:
             self.problems.append(f"{what} was cut off {tally.cuts} times, and still tried again")
@@ -177,7 +192,7 @@ class Ledger:
             what, tally, limit = f"step {step.name}", entry.run, step.retries.limit
             delay = step.retries.delay
             if tally.is_open:
-                self._undone_with(at)
+                self._undone_with(at, deed.at)
         tally.is_open = False
         if tally.failed_at is None:
             return
@@ -200,7 +215,7 @@ class Ledger:
                     return at
         return deed.step
 
-    def _undone_with(self, at: int) -> None:
+    def _undone_with(self, at: int, now: datetime) -> None:
         """What a retry demands to be undone: without an undo of its own it is so from now on."""
         wanted = demanded(self._steps, at)
         begun = {n for n in wanted if self.entries[n].begun} | ({at} if wanted else set())
@@ -208,6 +223,7 @@ class Ledger:
             entry = self.entries[n]
             if n != at:
                 # It is run again on account of another: that is no retry of its own.
+                entry.run.perhaps += entry.run.failed_at == now
                 entry.run.failed_at, entry.run.is_open = None, False
             entry.undo = Tally()
             if not has_own_undo(self._steps, begun, n):

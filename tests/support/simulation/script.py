@@ -303,6 +303,31 @@ class Outage(Struct, frozen=True, tag=True):
     seconds: float
 
 
+class KillWorker(Struct, frozen=True, tag=True):
+    """A worker dies in the middle of what it does."""
+
+    number: int
+
+
+class HangWorker(Struct, frozen=True, tag=True):
+    """A worker stands still for a while, or for good, and keeps its connection."""
+
+    number: int
+    seconds: float
+
+
+class CutWorker(Struct, frozen=True, tag=True):
+    """The connection of a worker breaks; what is on its way is lost."""
+
+    number: int
+
+
+class DrainWorker(Struct, frozen=True, tag=True):
+    """A worker takes nothing more, and goes when it is done; another one comes."""
+
+    number: int
+
+
 Act = (
     CreateJob
     | DeleteJob
@@ -342,6 +367,10 @@ Act = (
     | DeleteOneOf
     | AddOverride
     | Outage
+    | KillWorker
+    | HangWorker
+    | CutWorker
+    | DrainWorker
 )
 
 

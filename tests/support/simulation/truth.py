@@ -20,6 +20,7 @@ from interlock.resources.job import Job, LockRequest, OperateVerb, WhenTaken, lo
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
+from interlock.resources.steps import Step
 from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.store.contract import Event, EventType
@@ -73,6 +74,8 @@ class Truth:
         self.to_requeue: dict[str, set[int]] = {}
         #: The orders of people about operations, by uid: the number of each, and what was ordered.
         self.operated: dict[str, dict[int, OperateVerb]] = {}
+        #: The steps that a worker made of a request, by uid.
+        self.elaborated: dict[str, tuple[Step, ...]] = {}
         #: When the schedule of each owner was last changed, by uid.
         self.edited: dict[str, datetime] = {}
         #: Uids of owners that a person deleted.
@@ -149,9 +152,18 @@ class Truth:
         elif not is_admitted(job) and was is not None and is_admitted(was):
             # It was put back: nothing of it may run until it is let in again.
             self.terms.pop(uid, None)
+        operation = job.status.execution.operation
+        if operation is not None and operation.elaborated is not None:
+            self.elaborated.setdefault(uid, operation.elaborated)
         for task in job.status.execution.ended:
             if task.result is TaskResult.WRITTEN_OFF:
                 self.written_off[TaskId(uid, task.index, task.attempt)] = None
+
+    def steps_of(self, job: Job) -> tuple[Step, ...] | None:
+        """The steps of an operation, also when it is over; None while nobody has made them."""
+        if job.spec.steps is not None:
+            return job.spec.steps
+        return self.elaborated.get(job.metadata.uid)
 
     def put_back(self, kept: Sequence[Resource], launched: Iterable[TaskId]) -> None:
         """The store holds this and nothing else from here on; what was launched goes on."""

@@ -9,6 +9,7 @@ from random import Random
 from msgspec import Struct
 
 from interlock.control.lease import Election, LeaseTimes
+from interlock.control.reconciler import Change as CacheChange
 from interlock.control.runtime import Runtime
 from interlock.control.write_fence import WriteFence
 from interlock.execution.restoring import Restorable
@@ -115,6 +116,7 @@ class Plane:
             luck=self.luck,
             connect=self.connect,
             election=election,
+            observers=(self.observe,),
             settings=PlaneSettings(
                 mode=world.mode,
                 most_tasks=world.most_tasks,
@@ -132,15 +134,23 @@ class Plane:
         for runtime in self._runtimes:
             runtime.disconnect()
 
+    def observe(self, change: CacheChange) -> None:
+        """Something in a cache changed."""
+
     async def connect(self, term: int) -> Runtime:
         """Reach the runtime in the name of a term."""
+        processes = await self.processes(term)
+        return Router({"processes": processes}, own="processes", check=self.plane.fence.check)
+
+    async def processes(self, term: int) -> Runtime:
+        """Reach the machine in the name of a term."""
         world = self._world
         wire = self.wire(world.machine.process, in_order=True)
         # Rivals are never fenced: what is safe may not rest on the newest leader being alone.
         runtime = FaultyRuntime(world.machine, wire, world.loop, 0 if world.rivals else term)
         self._runtimes.append(runtime)
         await runtime.hello()
-        return Router({"processes": runtime}, own="processes", check=self.plane.fence.check)
+        return runtime
 
     def wire(self, server: SimProcess, *, in_order: bool = False) -> Wire:
         """A connection from this control plane to somebody."""

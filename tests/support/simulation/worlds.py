@@ -19,6 +19,7 @@ from support.simulation.operation_world import (
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
+from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 from support.simulation.world import RivalWorld, World
 
 #: By name.
@@ -42,5 +43,7 @@ WORLDS: dict[str, type[World]] = {
         RivalOperationWorld,
         OperationPodWorld,
         RivalOperationPodWorld,
+        WorkerOperationWorld,
+        RivalWorkerOperationWorld,
     )
 }

@@ -7,14 +7,17 @@ from msgspec.structs import replace
 
 from interlock.execution.leftovers import past_reports
 from interlock.execution.view import ExecutionView
+from interlock.resources.job import Job, JobSpec
+from interlock.resources.metadata import Metadata
 from interlock.resources.operation import (
+    ELABORATION,
     OperationStatus,
     StepState,
     StepStatus,
     run_task,
     undo_task,
 )
-from interlock.resources.steps import BeforeRetry, StepRetries
+from interlock.resources.steps import BeforeRetry, PythonSpec, StepRetries
 from interlock.resources.tasks import ExecutionStatus, ReportState, TaskReport
 from interlock.resources.transitions import has_ended
 from interlock.resources.values.durations import Duration
@@ -190,5 +193,30 @@ def test_what_is_not_on_record_yet_is_left_alone(task: int, attempt: int, is_pas
         operation=OperationStatus(steps=steps, percentage=100.0), succeeded=IndexSet((0, 1))
     )
     view = ExecutionView(job=None, reports={(task, attempt): report})
+
+    assert past_reports(view, execution) == ([report] if is_past else [])
+
+
+@pytest.mark.parametrize(
+    ("task", "is_past"),
+    [
+        pytest.param(run_task(0), False, id="a step that is not known here yet"),
+        pytest.param(ELABORATION, True, id="an attempt to make the steps"),
+    ],
+)
+def test_a_step_that_is_not_known_to_be_made_yet_is_left_alone(task: int, is_past: bool) -> None:
+    """Somebody else has begun it: how often it was tried to make the steps says nothing of it."""
+    report = TaskReport(
+        job_uid="u",
+        index=task,
+        attempt=0,
+        namespace="default",
+        job="op",
+        state=ReportState.RUNNING,
+    )
+    steps = (StepStatus(name="elaborate", state=StepState.RUNNING, runs=2),)
+    execution = ExecutionStatus(operation=OperationStatus(steps=steps))
+    job = Job(metadata=Metadata(name="op"), spec=JobSpec(python=PythonSpec(function="make")))
+    view = ExecutionView(job=job, reports={(task, 0): report})
 
     assert past_reports(view, execution) == ([report] if is_past else [])

@@ -388,6 +388,34 @@ def test_what_a_worker_may_still_be_doing_takes_up_its_room() -> None:
     assert desk.has(worker) == [lost, task]
 
 
+def test_what_a_worker_comes_back_with_in_vain_takes_up_its_room() -> None:
+    """It would be given more than it can do, which waits for what counts for nothing."""
+    desk = Desk()
+    lost = desk.launch("one")
+    desk.leave(desk.worker("w"))
+    worker = desk.worker("w", held=(Ref(*lost),))
+    task = desk.launch("two")
+    desk.touch(worker, lost)
+    assert desk.has(worker) == []
+
+    desk.touch(worker)
+
+    assert desk.has(worker) == [task]
+
+
+def test_what_another_server_refused_takes_up_room_here_too() -> None:
+    desk = Desk()
+    elsewhere = TaskId("uid-other", 0, 0)
+    worker = desk.worker("w", lost=(Ref(*elsewhere),))
+    task = desk.launch()
+    assert desk.has(worker) == []
+    assert desk.refused(worker) == {}
+
+    desk.touch(worker)
+
+    assert desk.has(worker) == [task]
+
+
 def test_a_server_that_slept_cuts_nobody_off() -> None:
     desk = Desk()
     worker = desk.worker("w")

@@ -142,11 +142,12 @@ def test_an_attempt_that_does_not_count_is_told_to_stop_and_hands_nothing_in() -
     worker.order(refused=((call.ref, "it was silent"),))
     assert len(worker.said) == 1
     assert attempt.context.cancelled.is_set()
-    # It takes up room as long as it runs, and the server that refused it knows that.
+    # It takes up room as long as it runs, and every server knows that.
     assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),))]
-    assert worker.desk.hello().held == ()
+    hello = worker.desk.hello()
+    assert (hello.held, hello.lost) == ((), (call.ref,))
     worker.desk.connected(WELCOME)
-    assert worker.take(touch=True) == [Touch()]
+    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),))]
     worker.end(attempt)
     assert worker.take() == []
     assert not worker.desk.left
@@ -170,7 +171,7 @@ def test_what_is_written_comes_before_the_end_and_progress_at_once() -> None:
     attempt.context.report(40, "halfway")
     assert worker.take() == [
         Wrote(ref=call.ref, text="one\n"),
-        Touch(items=(Touched(ref=call.ref, percent=40.0, text="halfway"),)),
+        Touch(items=(Touched(ref=call.ref, percent=40.0, text="halfway"),), partial=True),
     ]
     assert worker.take() == []
     attempt.context.log("two")

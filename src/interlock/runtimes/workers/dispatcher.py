@@ -238,6 +238,7 @@ class Dispatcher:
         self._workers[hello.incarnation] = worker
         for ref in hello.held:
             self._claim(worker, before, task_of(ref), at)
+        worker.lost.update(dict.fromkeys(map(task_of, hello.lost)))
         if before is not None:
             self._close(before, "the same worker has come again")
             self._lose(before, "it came again without it", at)
@@ -423,7 +424,7 @@ class Dispatcher:
             if self._forgotten.get(task) == worker.hello.incarnation:
                 worker.mail.recorded.append(Ref(*task))
             else:
-                self._refuse(worker, task)
+                self._refuse_held(worker, task)
             return
         is_its_own = attempt.worker is not None and attempt.worker is before
         if attempt.phase is Phase.INHERITED or is_its_own:
@@ -436,7 +437,12 @@ class Dispatcher:
             if attempt.is_recorded:
                 worker.mail.recorded.append(attempt.ref)
         else:
-            self._refuse(worker, task)
+            self._refuse_held(worker, task)
+
+    def _refuse_held(self, worker: Worker, task: TaskId) -> None:
+        """What it has does not count; it may be at work, and takes up room until that is known."""
+        worker.lost[task] = None
+        self._refuse(worker, task)
 
     def _inherit(self, task: TaskId, report: TaskReport, at: At) -> None:
         attempt = self._add(task, Phase.INHERITED, report)

@@ -57,6 +57,8 @@ class Hello(_Said, frozen=True, kw_only=True, tag="hello"):
     concurrency: int = 1
     #: What it was given before its connection broke, and still has: at work, or done and untold.
     held: tuple[Ref, ...] = ()
+    #: What it is still at although it was told that it does not count: that takes up room.
+    lost: tuple[Ref, ...] = ()
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):

@@ -65,8 +65,8 @@ class Attempt:
 
     def __init__(self, call: Call, changed: Callable[[], None]) -> None:
         self.call = call
-        #: On which connection it was told that it does not count; 0 while it does.
-        self.refused_on = 0
+        #: Whether it was told that it does not count.
+        self.is_refused = False
         #: Stops what is not asked to look at `ctx.cancelled` itself.
         self.on_cancel: Callable[[], object] = lambda: None
         self._changed = changed
@@ -160,7 +160,6 @@ class Desk:
         self._changed = changed
         self._max_jobs = max_jobs
         self._jobs: set[str] = set()
-        self._connection = 0
         self.touch_every_s = 10.0
         self.at_work: dict[Ref, Attempt] = {}
         #: What came of attempts, and what is still to be sent of it.
@@ -175,7 +174,7 @@ class Desk:
     def hello(self) -> Hello:
         """Who comes."""
         known = self._identity
-        counting = [ref for ref, attempt in self.at_work.items() if not attempt.refused_on]
+        counting = [ref for ref, attempt in self.at_work.items() if not attempt.is_refused]
         return Hello(
             protocol=PROTOCOL,
             worker=known.name,
@@ -185,6 +184,7 @@ class Desk:
             queues=known.queues,
             concurrency=known.concurrency,
             held=(*counting, *self._results),
+            lost=tuple(ref for ref, attempt in self.at_work.items() if attempt.is_refused),
         )
 
     def take(self, *, touch: bool = False) -> list[FromWorker]:
@@ -192,24 +192,20 @@ class Desk:
         told: list[FromWorker] = [*self._texts]
         self._texts = []
         for ref, attempt in self.at_work.items():
-            text = "" if attempt.refused_on else attempt.take_text()
+            text = "" if attempt.is_refused else attempt.take_text()
             if text:
                 told.append(Wrote(ref=ref, text=text))
         told += self._done()
         if self.is_draining and not self._drain_told:
             self._drain_told = True
             told.append(Drain())
-        counting = [one for one in self.at_work.values() if self._is_touched(one)]
+        at_work = self.at_work.values()
         if touch:
-            told.append(Touch(items=tuple(one.take_progress() for one in counting)))
-        elif any(one.progressed for one in counting):
-            moved = (one.take_progress() for one in counting if one.progressed)
-            told.append(Touch(items=tuple(moved)))
+            told.append(Touch(items=tuple(one.take_progress() for one in at_work)))
+        elif any(one.progressed for one in at_work):
+            moved = (one.take_progress() for one in at_work if one.progressed)
+            told.append(Touch(items=tuple(moved), partial=True))
         return told
-
-    def _is_touched(self, attempt: Attempt) -> bool:
-        """Whether it counts; or does not, but takes up room, and that is known over there."""
-        return attempt.refused_on in (0, self._connection)
 
     def _done(self) -> list[Done]:
         """The results that are to be sent, as many in a message as one may hold."""
@@ -230,7 +226,6 @@ class Desk:
 
     def connected(self, welcome: Welcome) -> None:
         """A connection is there: what was not recorded is offered anew."""
-        self._connection += 1
         self.touch_every_s = welcome.touch_every_s
         self._unsent = dict.fromkeys(self._results)
         self._drain_told = False
@@ -271,10 +266,10 @@ class Desk:
     def _refuse(self, ref: Ref, why: str) -> None:
         attempt = self.at_work.get(ref)
         if attempt is not None:
-            if not attempt.refused_on:
+            if not attempt.is_refused:
                 self._say(f"result of {attempt.words} does not count: {why}")
                 attempt.cancel()
-            attempt.refused_on = self._connection
+            attempt.is_refused = True
             return
         if ref in self._results:
             _, words = self._results[ref]
@@ -291,7 +286,7 @@ class Desk:
         """An attempt is over: it returned, or failed."""
         ref = attempt.call.ref
         del self.at_work[ref]
-        if attempt.refused_on:
+        if attempt.is_refused:
             return
         text = attempt.take_text()
         if text:
@@ -324,6 +319,6 @@ class Desk:
     def left(self) -> list[str]:
         """What is at work, and what is not known to be recorded, for people."""
         return [
-            *(one.words for one in self.at_work.values() if not one.refused_on),
+            *(one.words for one in self.at_work.values() if not one.is_refused),
             *(f"the result of {words}" for _, words in self._results.values()),
         ]

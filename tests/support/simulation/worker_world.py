@@ -1,0 +1,160 @@
+"""The worlds with workers: operations whose steps are functions, done by whoever gets lost."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+from interlock.control.reconciler import Change as CacheChange
+from interlock.control.runtime import Runtime
+from interlock.errors import FencedError
+from interlock.resources.job import Job
+from interlock.resources.work_types import WORKERS
+from interlock.runtimes.router import Router
+from interlock.runtimes.workers.terms import WorkerTerms
+from interlock.store.watching import Change
+from support.simulation.faults import FaultRates
+from support.simulation.operation_world import OperationWorld
+from support.simulation.script import (
+    Act,
+    CutWorker,
+    DrainWorker,
+    ForgeStatus,
+    HangWorker,
+    KillWorker,
+    PausePlane,
+    Step,
+)
+from support.simulation.worker_promises import WorkerJudge
+from support.simulation.worker_script import in_workers, with_losses
+from support.simulation.workers import (
+    LEASE_S,
+    TOUCH_EVERY_S,
+    Crowd,
+    Server,
+    WorkerRates,
+    draw_worker_rates,
+)
+from support.simulation.world import Plane, RivalWorld
+
+
+class WorkerPlane(Plane):
+    """A control plane that workers reach."""
+
+    _world: WorkerOperationWorld
+
+    def __init__(self, world: WorkerOperationWorld, number: int, life: int) -> None:
+        super().__init__(world, number, life)
+        self.terms = WorkerTerms(self.clock, lease_s=LEASE_S)
+
+    def observe(self, change: CacheChange) -> None:
+        """What the leader before recorded last may be heard of after this one began."""
+        if isinstance(change.after, Job):
+            self.terms.heard(change.after)
+
+    async def connect(self, term: int) -> Runtime:
+        """Reach the machine, and be there for workers, in the name of a term."""
+        processes = await self.processes(term)
+        workers = self.terms.lead(partial(self._check, term), self.plane.cache(Job))
+        self._world.worker_judge.watch(workers)
+        return Router(
+            {"processes": processes, WORKERS: workers},
+            own="processes",
+            check=self.plane.fence.check,
+        )
+
+    def _check(self, term: int) -> None:
+        self.plane.fence.check()
+        if self.plane.fence.term != term:
+            raise FencedError(f"term {term} is over")
+
+    def disconnect(self) -> None:
+        """The process is gone, and those it was connected to notice."""
+        super().disconnect()
+        self._world.crowd.lose_server(self.name)
+
+    @property
+    def server(self) -> Server:
+        """As workers reach it."""
+        return Server(self.name, self.process, self.terms)
+
+
+class WorkerOperationWorld(OperationWorld):
+    """Operations by workers."""
+
+    name = "WorkerOperationWorld"
+    planes: list[Plane]
+
+    def __init__(
+        self,
+        seed: int,
+        script: tuple[Step, ...] | None = None,
+        rates: FaultRates | None = None,
+        worker_rates: WorkerRates | None = None,
+    ) -> None:
+        super().__init__(seed, script, rates)
+        luck = Random(f"{seed}:workers")
+        drawn = draw_worker_rates(luck)
+        self.script = in_workers(self.script, luck)
+        if script is None:
+            # What is forged may hold a lock for ever: that is not about workers.
+            kept = tuple(step for step in self.script if not isinstance(step.act, ForgeStatus))
+            self.script = with_losses(kept, luck)
+        self.crowd.rates = worker_rates or (drawn if rates is None else WorkerRates())
+        # A dispatcher that slept itself gives those who were not heard of meanwhile their time.
+        pauses = [step.act.seconds for step in self.script if isinstance(step.act, PausePlane)]
+        self.crowd.longest_silence_s = LEASE_S + TOUCH_EVERY_S + sum(pauses)
+        self.crowd.has_rivals = self.rivals
+
+    def _lay_ground(self) -> None:
+        super()._lay_ground()
+        luck = Random(f"{self.seed}:crowd")
+        crowd = Crowd(self.loop, luck, self.history, self.weather, WorkerRates())
+        self.crowd = crowd
+        self.worker_judge = WorkerJudge(self.truth, self.judge, crowd, self.loop)
+        crowd.judge = self.worker_judge
+        crowd.servers = self._servers
+        usual = [promise(self.truth) for promise in self.promises]
+        self.judge.promises = (*usual, *self.worker_judge.promises)
+
+    def _servers(self) -> tuple[Server, ...]:
+        return tuple(plane.server for plane in self.planes if isinstance(plane, WorkerPlane))
+
+    def _plane(self, number: int, life: int) -> Plane:
+        return WorkerPlane(self, number, life)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self.crowd.begin(Random(f"{self.seed}:many").choice((1, 2, 4)))
+
+    def committed(self, change: Change) -> None:
+        """A write was committed; what it cuts off does not count any more."""
+        self.worker_judge.committed(change)
+        super().committed(change)
+
+    def _shake(self, act: Act) -> bool:
+        match act:
+            case KillWorker(number):
+                self.crowd.kill(number)
+            case HangWorker(number, seconds):
+                self.crowd.hang(number, seconds)
+            case CutWorker(number):
+                self.crowd.cut(number)
+            case DrainWorker(number):
+                self.crowd.drain(number)
+            case _:
+                return super()._shake(act)
+        return True
+
+    def _heal(self) -> None:
+        super()._heal()
+        self.crowd.heal()
+
+    def _calls(self) -> int:
+        return super()._calls() + self.crowd.calls
+
+
+class RivalWorkerOperationWorld(WorkerOperationWorld, RivalWorld):
+    """The same, with two control planes that both believe they lead, each with workers."""
+
+    name = "RivalWorkerOperationWorld"
