@@ -162,7 +162,7 @@ class When(Struct, frozen=True):
         return f"?{self.parameter}={'true' if self.is_flag else ''}"
 
 
-class Route(Struct, frozen=True, kw_only=True):
+class Route(Struct, frozen=True, kw_only=True, eq=False):
     """One row of the table. GET is for HEAD too; `SOCKET` is the method of WebSockets."""
 
     method: str
