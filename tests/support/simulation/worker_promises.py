@@ -26,7 +26,8 @@ from support.simulation.promises import jobs_of
 from support.simulation.truth import Truth
 
 if TYPE_CHECKING:
-    from support.simulation.workers import Crowd, Deed, SimWorker
+    from support.simulation.worker_life import SimWorker
+    from support.simulation.workers import Crowd, Deed
 
 #: What an attempt came to without a word of whoever did it.
 _CUT = frozenset({TaskResult.INTERRUPTED, TaskResult.KILLED})

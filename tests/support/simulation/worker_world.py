@@ -25,13 +25,13 @@ from support.simulation.script import (
     PausePlane,
     Step,
 )
+from support.simulation.worker_lines import Server
 from support.simulation.worker_promises import WorkerJudge
 from support.simulation.worker_script import in_workers, with_losses
 from support.simulation.workers import (
     LEASE_S,
     TOUCH_EVERY_S,
     Crowd,
-    Server,
     WorkerRates,
     draw_worker_rates,
 )
