@@ -202,6 +202,8 @@ class Denial(StrEnum):
     NO_DELETE = "no delete"
     #: Somebody whom the server asks about new pods does not answer.
     DEAD_WEBHOOK = "dead webhook"
+    #: They may not change any.
+    NO_PATCH = "no patch"
 
 
 class DenyPods(Struct, frozen=True, tag=True):
