@@ -13,12 +13,15 @@ from support.simulation.script import (
     POKES,
     Act,
     CreateJob,
+    Forgery,
+    JumpClock,
     KillJob,
     PausePlane,
     Poke,
     Step,
     forgery,
 )
+from support.simulation.worker_world import WorkerOperationWorld
 from support.simulation.world import RivalWorld, World
 from support.simulation.worlds import WORLDS
 
@@ -197,3 +200,26 @@ def test_a_lock_is_taken_back_once_it_is_heard_that_its_holder_is_gone() -> None
 def test_who_starts_one_by_hand_takes_the_word_back_that_stopped_another() -> None:
     """A hold came in between: at its end the window goes on."""
     assert str(RivalScheduleWorld(71137).run().broken) == "None"
+
+
+@pytest.mark.parametrize("how", Forgery)
+@pytest.mark.parametrize("world", [World, RivalWorld, WorkerOperationWorld])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_forged_status_holds_no_lock_for_ever(
+    world: type[World], seed: int, how: Forgery
+) -> None:
+    """A Job is granted a lock, and says that it was let in with something else.
+
+    All clocks are an hour ahead, so one that is not due for an hour stands in line as well.
+    """
+    forged = [forgery("db", f"forged-{number}", how) for number in range(8)]
+    script = a_script(
+        a_creation("first", 7.0),
+        JumpClock(0, 3600.0),
+        JumpClock(1, 3600.0),
+        *forged,
+        a_creation("last", 5.0),
+    )
+    played = world(seed, script, FaultRates(watch_late=0.7, longest_stall=6.0))
+
+    assert str(played.run().broken) == "None"

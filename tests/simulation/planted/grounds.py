@@ -16,6 +16,8 @@ from support.simulation.script import (
     CreateJob,
     CutWorker,
     DeleteJob,
+    Forgery,
+    JumpClock,
     KillJob,
     LoseKeeper,
     PutBackStore,
@@ -102,6 +104,16 @@ def put_back(world: type[World]) -> Worlds:
 def operations(world: type[World]) -> Worlds:
     """Worlds with operations, as they are drawn."""
     return world
+
+
+def forged(world: type[World]) -> Worlds:
+    """A world with clocks an hour ahead, and a stranger who writes statuses of all sorts."""
+    acts: list[Act] = [JumpClock(0, 3600.0), JumpClock(1, 3600.0)]
+    for how in Forgery:
+        acts += [forgery("db", f"forged-{how.name.lower()}-{n}", how) for n in range(4)]
+    acts.append(_busy(0))
+    script = tuple(Step(5.0 * at, act) for at, act in enumerate(acts, 1))
+    return lambda seed: world(seed, script, FaultRates(watch_late=0.7, longest_stall=6.0))
 
 
 def taken_back(world: type[World]) -> Worlds:
