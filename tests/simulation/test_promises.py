@@ -47,6 +47,8 @@ PIECES = {
     "RivalOperationPodWorld": 2,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
+    "RequestWorld": 2,
+    "RivalRequestWorld": 1,
 }
 
 DB = LockRequest(key="db")

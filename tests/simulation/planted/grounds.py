@@ -9,6 +9,7 @@ from interlock.resources.process import ProcessSpec
 from interlock.resources.steps import BeforeRetry, StepRetries, StepWork
 from interlock.resources.steps import Step as Operated
 from support.simulation.faults import CALM, FaultRates
+from support.simulation.request_world import BadRequest, bad_request
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.script import (
     Act,
@@ -148,6 +149,13 @@ def side_by_side(world: type[World]) -> Worlds:
     )
     script = (Step(10.0, CreateJob(name="op-0", spec=JobSpec(steps=steps, steps_at_once=4))),)
     return lambda seed: world(seed, script, FaultRates(stall=0.4, longest_stall=2.0))
+
+
+def not_to_be_done(world: type[World]) -> Worlds:
+    """A world with a request whose steps need what is not there, or each other."""
+    bad = (BadRequest.NOWHERE, BadRequest.RING)
+    scripts = [(Step(5.0, CreateJob(name="bad-request", spec=bad_request(how))),) for how in bad]
+    return lambda seed: world(seed, scripts[seed % 2], CALM)
 
 
 def cut_off(world: type[World]) -> Worlds:

@@ -210,5 +210,5 @@ def _answer(call: Call, who: str) -> Answer:
     """What the function that is called returns: each attempt something of its own."""
     told = json.encode(f"{call.job} {call.step} {call.ref.task}-{call.ref.attempt} by {who}")
     if call.call is PythonCall.ELABORATE:
-        return Answer(elaboration=read_made(call.args))
+        return Answer(elaboration=read_made(call.args) if "made" in call.args else None)
     return Answer(returned=told.decode() if call.call is PythonCall.RUN else "")

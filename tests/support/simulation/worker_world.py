@@ -29,7 +29,7 @@ from support.simulation.script import (
     with_forgeries,
 )
 from support.simulation.worker_lines import Server
-from support.simulation.worker_promises import WorkerJudge
+from support.simulation.worker_promises import WORKER_PROMISES, WorkerJudge, WorkerPromise
 from support.simulation.worker_script import in_workers, with_losses
 from support.simulation.workers import (
     LEASE_S,
@@ -90,6 +90,8 @@ class WorkerOperationWorld(OperationWorld):
 
     name = "WorkerOperationWorld"
     planes: list[Plane]
+    #: What it is judged by about workers.
+    worker_promises: tuple[type[WorkerPromise], ...] = WORKER_PROMISES
 
     def __init__(
         self,
@@ -120,7 +122,9 @@ class WorkerOperationWorld(OperationWorld):
         luck = Random(f"{self.seed}:crowd")
         crowd = Crowd(self.loop, luck, self.history, self.weather, WorkerRates())
         self.crowd = crowd
-        self.worker_judge = WorkerJudge(self.truth, self.judge, crowd, self.loop)
+        self.worker_judge = WorkerJudge(
+            self.truth, self.judge, crowd, self.loop, self.worker_promises
+        )
         crowd.judge = self.worker_judge
         crowd.servers = self._servers
         usual = [promise(self.truth) for promise in self.promises]

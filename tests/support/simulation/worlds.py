@@ -17,6 +17,7 @@ from support.simulation.operation_world import (
     RivalOperationWorld,
 )
 from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.request_world import RequestWorld, RivalRequestWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
@@ -45,5 +46,7 @@ WORLDS: dict[str, type[World]] = {
         RivalOperationPodWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
+        RequestWorld,
+        RivalRequestWorld,
     )
 }
