@@ -190,6 +190,25 @@ def test_why_tells_that_no_worker_can_do_it(server: Server) -> None:
         assert ends(client, "create-shop")["status"]["phase"] == "Succeeded"
 
 
+def test_an_operation_is_queued_until_a_worker_takes_it_up(server: Server) -> None:
+    client = Client(server.url)
+    client.create("create-shop", steps=[python("reserve")])
+    jobs = client.wait(lambda jobs: "no worker has loaded" in active_message(jobs))
+    assert state_of(jobs) == "queued"
+
+    with ScriptedWorker(server.url, "broker.reserve") as worker:
+        call = worker.next_call()
+        client.wait(lambda jobs: state_of(jobs) == "executing")
+        worker.done(call)
+        client.wait(lambda jobs: state_of(jobs) == "complete")
+
+
+def state_of(jobs: dict[str, Object]) -> str:
+    operation: Object = jobs["create-shop"]["status"]["execution"]["operation"]
+    # What is as it was at the beginning is left out.
+    return str(operation.get("state", "queued"))
+
+
 def active_message(jobs: dict[str, Object]) -> str:
     active = jobs["create-shop"].get("status", {}).get("execution", {}).get("active", [])
     return " ".join(one.get("message", "") for one in active)

@@ -42,7 +42,7 @@ from interlock.resources.operation import (
     step_of,
 )
 from interlock.resources.process import ProcessSpec
-from interlock.resources.steps import Elaboration, Step, StepWork
+from interlock.resources.steps import Elaboration, PythonSpec, Step, StepWork
 from interlock.resources.tasks import ReportState, TaskId, TaskReport, returned_of
 from interlock.resources.transitions import has_ended, with_execution
 
@@ -92,6 +92,8 @@ class Play:
         self.states = ["q00"]
         self.attempts: list[Attempt] = []
         self.most_at_once = 0
+        #: Whether it is told that an attempt runs, or only that it did once it is over.
+        self.tells_starts = True
         self._script = script
         self._used: dict[str, int] = {}
         self._news = False
@@ -194,7 +196,7 @@ class Play:
         outcomes = self._script.get(what, ())
         given = outcomes[used] if used < len(outcomes) else "ok"
         outcome = given if isinstance(given, Outcome) else Outcome(given)
-        waits = outcome.how == "wait"
+        waits = outcome.how == "wait" or not self.tells_starts
         state = ReportState.ACCEPTED if waits else ReportState.RUNNING
         self._reports[task, attempt] = self._report(task, attempt, state)
         self._news = True
@@ -240,7 +242,7 @@ class Play:
             namespace="default",
             job="op",
             state=state,
-            started_at=self.now,
+            started_at=None if state is ReportState.ACCEPTED else self.now,
         )
 
 
@@ -250,6 +252,16 @@ def tuple_of(operation: OperationStatus) -> str:
         return f"c({operation.completion_state})"
     counts = f"{operation.retry_count}{operation.rollback_retry_count}"
     return f"{operation.state.value[0]}{counts}"
+
+
+def by_workers(spec: JobSpec) -> JobSpec:
+    """The same operation, with a function in place of everything that is run."""
+    function = StepWork(python=PythonSpec(function="f"))
+    steps = tuple(
+        replace(step, run=function, undo=None if step.undo is None else function)
+        for step in spec.steps or ()
+    )
+    return replace(spec, steps=steps)
 
 
 def a_step(name: str, **fields: object) -> Step:

@@ -18,7 +18,7 @@ ELABORATION = 2 * MAX_STEPS
 class OperationState(StrEnum):
     """Where an operation is."""
 
-    #: It waits: for its turn, for the moment of a retry, or for somebody to take it up again.
+    #: It waits: for its turn, for the moment of a retry, or for a worker that takes it up.
     QUEUED = "queued"
     #: Its steps are run.
     EXECUTING = "executing"

@@ -146,7 +146,9 @@ class _Play:
         fresh: frozenset[int] = frozenset()
         for _ in range(_MOST):
             found = move(self._job, self._operation, fresh, 1, self._now)
-            self._operation = told(self._operation, found.operation, Children(), self._now)
+            self._operation = told(
+                self._operation, found.operation, Children(), self._now, is_taken_up=True
+            )
             if found.attempts:
                 fresh = self._attempt(*found.attempts[0])
             elif self._is_settled():

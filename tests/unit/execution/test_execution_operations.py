@@ -29,7 +29,7 @@ from interlock.resources.steps import (
 )
 from interlock.resources.tasks import EndedTask, ExecutionReason, Returned, TaskResult
 from interlock.resources.values.durations import Duration
-from support.operation_play import T0, Outcome, Play, Script, a_step, an_operation
+from support.operation_play import T0, Outcome, Play, Script, a_step, an_operation, by_workers
 
 
 def retries(limit: int, delay: float = 0) -> StepRetries:
@@ -51,64 +51,72 @@ EVER = fails(9)
 ONE = an_operation(a_step("a", retries=retries(3, 10), undo_retries=undo_retries(3)))
 
 
-@pytest.mark.parametrize(
-    ("spec", "script", "trace"),
-    [
-        pytest.param(ONE, {}, "q00 e00 c(success)", id="T1 success"),
-        pytest.param(
-            ONE,
-            {"a": fails(3)},
-            "q00 e00 e10 q10 e20 q20 e30 c(success)",
-            id="T2 success on the third retry",
+TRACES = [
+    pytest.param(ONE, {}, "q00 e00 c(success)", id="T1 success"),
+    pytest.param(
+        ONE,
+        {"a": fails(3)},
+        "q00 e00 e10 q10 e20 q20 e30 c(success)",
+        id="T2 success on the third retry",
+    ),
+    pytest.param(
+        ONE,
+        {"a": EVER, "-a": fails(2)},
+        "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 c(failed)",
+        id="T3 undone on the second retry",
+    ),
+    pytest.param(
+        ONE,
+        {"a": EVER, "-a": EVER},
+        "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 q32 r33",
+        id="T4 stuck",
+    ),
+    pytest.param(ONE, {"a": fails(1)}, "q00 e00 e10 c(success)", id="T5 at once"),
+    pytest.param(
+        an_operation(a_step("a", retries=retries(1))),
+        {"a": EVER},
+        "q00 e00 e10 r10 c(failed)",
+        id="T6 one retry",
+    ),
+    pytest.param(an_operation(a_step("a")), {"a": EVER}, "q00 e00 r00 c(failed)", id="T7 no retry"),
+    pytest.param(
+        an_operation(a_step("a"), a_step("b", retries=retries(3, 10)), a_step("c")),
+        {"b": fails(2)},
+        "q00 e00 e10 q10 e20 e00 c(success)",
+        id="T8 a step in the middle",
+    ),
+    pytest.param(
+        an_operation(
+            a_step("a", undo_retries=undo_retries(1)),
+            a_step("b", retries=retries(1), undo_retries=undo_retries(1)),
         ),
-        pytest.param(
-            ONE,
-            {"a": EVER, "-a": fails(2)},
-            "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 c(failed)",
-            id="T3 undone on the second retry",
-        ),
-        pytest.param(
-            ONE,
-            {"a": EVER, "-a": EVER},
-            "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 q32 r33",
-            id="T4 stuck",
-        ),
-        pytest.param(ONE, {"a": fails(1)}, "q00 e00 e10 c(success)", id="T5 at once"),
-        pytest.param(
-            an_operation(a_step("a", retries=retries(1))),
-            {"a": EVER},
-            "q00 e00 e10 r10 c(failed)",
-            id="T6 one retry",
-        ),
-        pytest.param(
-            an_operation(a_step("a")), {"a": EVER}, "q00 e00 r00 c(failed)", id="T7 no retry"
-        ),
-        pytest.param(
-            an_operation(a_step("a"), a_step("b", retries=retries(3, 10)), a_step("c")),
-            {"b": fails(2)},
-            "q00 e00 e10 q10 e20 e00 c(success)",
-            id="T8 a step in the middle",
-        ),
-        pytest.param(
-            an_operation(
-                a_step("a", undo_retries=undo_retries(1)),
-                a_step("b", retries=retries(1), undo_retries=undo_retries(1)),
-            ),
-            {"b": EVER, "-a": fails(1), "-b": fails(1)},
-            "q00 e00 e10 r10 q10 r11 r10 q10 r11 c(failed)",
-            id="T9 each undo fails once",
-        ),
-        pytest.param(ONE, {"a": ("cut",)}, "q00 e00 q00 e00 c(success)", id="T10 worker killed"),
-        pytest.param(
-            an_operation(a_step("a", undo=None, retries=retries(1))),
-            {"a": EVER},
-            "q00 e00 e10 c(failed)",
-            id="T11 nothing to undo",
-        ),
-    ],
-)
+        {"b": EVER, "-a": fails(1), "-b": fails(1)},
+        "q00 e00 e10 r10 q10 r11 r10 q10 r11 c(failed)",
+        id="T9 each undo fails once",
+    ),
+    pytest.param(ONE, {"a": ("cut",)}, "q00 e00 q00 e00 c(success)", id="T10 worker killed"),
+    pytest.param(
+        an_operation(a_step("a", undo=None, retries=retries(1))),
+        {"a": EVER},
+        "q00 e00 e10 c(failed)",
+        id="T11 nothing to undo",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "script", "trace"), TRACES)
 def test_traces(spec: JobSpec, script: Script, trace: str) -> None:
     assert " ".join(Play(spec, script).run().states) == trace
+
+
+@pytest.mark.parametrize("tells_starts", [True, False], ids=["seen to run", "over at once"])
+@pytest.mark.parametrize(("spec", "script", "trace"), TRACES)
+def test_traces_of_functions(spec: JobSpec, script: Script, trace: str, tells_starts: bool) -> None:
+    """They are the same although nobody knows beforehand when a worker takes a step."""
+    play = Play(by_workers(spec), script)
+    play.tells_starts = tells_starts
+
+    assert " ".join(play.run().states) == trace
 
 
 @pytest.mark.parametrize(

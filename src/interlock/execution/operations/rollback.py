@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from interlock.execution.operations.graph import has_own_undo
 from interlock.execution.operations.record import is_begun
-from interlock.resources.operation import OperationStatus, StepState, StepStatus
+from interlock.resources.operation import OperationState, OperationStatus, StepState, StepStatus
 from interlock.resources.steps import Step, needs_of
 from interlock.resources.tasks import ExecutionReason
 
@@ -44,7 +44,7 @@ def reverting(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationS
 
 
 def forward(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationStatus:
-    """A stuck operation that is to go forward again, with all its retries.
+    """A stuck operation that is to go forward again, with all its retries: it is queued anew.
 
     What was done and not undone stays done, unless what it needs has to be done again.
     """
@@ -59,6 +59,7 @@ def forward(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationSta
     steps = tuple(_forward(step, is_kept=step.name in kept) for step in operation.steps)
     return replace(
         operation,
+        state=OperationState.QUEUED,
         steps=steps,
         reverting=False,
         reverting_for="",

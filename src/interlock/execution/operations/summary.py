@@ -20,20 +20,32 @@ from interlock.resources.references import resolved_json
 
 
 def told(
-    before: OperationStatus, operation: OperationStatus, children: Children, now: datetime
+    before: OperationStatus,
+    operation: OperationStatus,
+    children: Children,
+    now: datetime,
+    *,
+    is_taken_up: bool,
 ) -> OperationStatus:
-    """The operation with its state, counters and percentage worked out of its steps."""
+    """The operation with its state, counters and percentage worked out of its steps.
+
+    `is_taken_up` says whether anybody has an attempt of it. Until then it is as queued as it was:
+    a retry that waits for a worker is not counted before it begins.
+    """
     steps = operation.steps
     is_active = any(step.state in UNDER_WAY for step in steps)
     waits = [step.not_before for step in steps if step.not_before is not None]
     state = operation.state
-    if operation.stuck_at is not None or is_active:
+    is_left = is_active and not is_taken_up and state is OperationState.QUEUED
+    if operation.stuck_at is not None or (is_active and not is_left):
         reverts = operation.reverting
         state = OperationState.REVERTING if reverts else OperationState.EXECUTING
     elif waits:
         state = OperationState.QUEUED
     retries, undo_retries = operation.retry_count, operation.rollback_retry_count
-    if operation.reverting:
+    if is_left and before.state is OperationState.QUEUED:
+        pass
+    elif operation.reverting:
         undone = (s.undo_retries for s in steps if s.state is not StepState.UNDONE)
         undo_retries = max(undone, default=0)
     elif not operation.reverting_for and not is_exhausted(operation):
