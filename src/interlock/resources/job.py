@@ -353,12 +353,20 @@ def steps_of(job: Job) -> tuple[Step, ...]:
     return () if operation is None else operation.elaborated or ()
 
 
+def step_names_of(job: Job) -> tuple[str, ...]:
+    """The names of the steps of an operation, also when it is over and pruned of them."""
+    operation = job.status.execution.operation
+    if operation is not None and operation.step_names:
+        return operation.step_names
+    return tuple(step.name for step in steps_of(job))
+
+
 def task_words(job: Job, task: int) -> str:
     """What a task of an operation does, in words: "step dns", "undo of step dns"."""
     if task >= ELABORATION:
         return "what makes the steps"
-    steps, at = steps_of(job), step_of(task)
-    step = f"step {steps[at].name if at < len(steps) else at}"
+    names, at = step_names_of(job), step_of(task)
+    step = f"step {names[at] if at < len(names) else at}"
     return f"undo of {step}" if is_undo(task) else step
 
 

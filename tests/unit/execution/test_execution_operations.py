@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from interlock.execution.children import Children
 from interlock.execution.operations import begun, move, take_in
-from interlock.resources.job import JobPhase, JobSpec
+from interlock.resources.job import JobPhase, JobSpec, task_words
 from interlock.resources.operation import (
     CompletionState,
     OperationState,
     StepState,
     run_task,
+    undo_task,
 )
 from interlock.resources.steps import (
     BeforeRetry,
@@ -516,6 +517,15 @@ class TestPartsOfARequest:
         assert not play.made
         assert play.operation.completion_state is CompletionState.FAILED
 
+    def test_the_names_of_its_steps_are_all_that_is_kept_of_them(self) -> None:
+        """Their logs are asked for by name, and nothing else says which there were."""
+        play = self.play(a_step("a"), a_step("dns"), script={"dns": EVER}).run()
+
+        assert play.operation.steps == ()
+        assert play.operation.elaborated is None
+        assert play.operation.step_names == ("a", "dns")
+        assert task_words(play.job, undo_task(1)) == "undo of step dns"
+
     def test_a_request_may_have_neither_steps_nor_parts(self) -> None:
         play = self.play()
         play.elaboration = Elaboration()
@@ -528,6 +538,9 @@ def test_what_is_over_has_no_steps_any_more_but_its_result() -> None:
     play = Play(an_operation(a_step("a"), a_step("b")), {}).run()
 
     assert play.operation.steps == ()
+    # Its definition has their names.
+    assert play.operation.step_names == ()
+    assert task_words(play.job, run_task(1)) == "step b"
     assert play.operation.result == '{"a":1,"b":1}'
     assert play.operation.percentage == 100.0
     assert play.job.status.execution.total == 2

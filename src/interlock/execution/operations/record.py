@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from interlock.resources.job import Job, steps_of
 from interlock.resources.operation import (
+    ELABORATE,
     ELABORATION,
     OperationStatus,
     StepState,
@@ -35,7 +36,7 @@ def begun(job: Job) -> OperationStatus:
     if operation is not None:
         return operation
     if job.spec.steps is None:
-        return OperationStatus(steps=(StepStatus(name="elaborate"),))
+        return OperationStatus(steps=(StepStatus(name=ELABORATE),))
     steps = tuple(StepStatus(name=step.name) for step in job.spec.steps)
     return OperationStatus(steps=steps, percentage=0.0)
 
@@ -47,7 +48,7 @@ def specs_of(job: Job, operation: OperationStatus) -> tuple[Step, ...]:
     if operation.elaborated is not None:
         return operation.elaborated
     work = StepWork(python=job.spec.python)
-    return (Step(name="elaborate", run=work, retries=_ELABORATION_RETRIES),)
+    return (Step(name=ELABORATE, run=work, retries=_ELABORATION_RETRIES),)
 
 
 def is_begun(step: StepStatus) -> bool:

@@ -75,7 +75,7 @@ def _percentage(operation: OperationStatus, children: Children) -> float | None:
 
 
 def completed(operation: OperationStatus, to: CompletionState, now: datetime) -> OperationStatus:
-    """An operation that is over: pruned of its steps, with what it returned."""
+    """An operation that is over: pruned of its steps but for their names, with what it returned."""
     success = to is not CompletionState.FAILED
     result = operation.result
     if success:
@@ -90,6 +90,7 @@ def completed(operation: OperationStatus, to: CompletionState, now: datetime) ->
         percentage=100.0 if success else operation.percentage,
         steps=(),
         elaborated=None,
+        step_names=tuple(step.name for step in operation.elaborated or ()),
         children=(),
         returns="",
         next_attempt_at=None,
