@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from interlock.execution.folding import Folded
 from interlock.execution.leftovers import clear_away, must_tell, past_reports, repeat_at
 from interlock.execution.orders import order_again
@@ -66,7 +68,8 @@ def compose(
         wake_at = now
     because = execution.message if execution.stopping_for is not None else ""
     reason = _reason(folded, halted, launches, actions, because) if actions else ""
-    return Decision(tuple(actions), wake_at, reason)
+    is_notable = len(actions) != 1 or not _is_only_further(recorded, execution)
+    return Decision(tuple(actions), wake_at, reason, is_notable=is_notable)
 
 
 def _quiet_until(
@@ -80,6 +83,17 @@ def _quiet_until(
         # Others are told by this that the operation does not wait any more.
         return None
     return since + view.patience if since <= now < since + view.patience else None
+
+
+def _is_only_further(recorded: ExecutionStatus, execution: ExecutionStatus) -> bool:
+    """Whether nothing is new but how far attempts are: that is no event of a history."""
+    if execution is recorded or len(execution.active) != len(recorded.active):
+        return False
+    was, now = (
+        tuple(replace(task, progress=None) for task in each.active)
+        for each in (recorded, execution)
+    )
+    return was == now and replace(execution, active=recorded.active) == recorded
 
 
 def _state(execution: ExecutionStatus) -> OperationState | None:

@@ -110,6 +110,7 @@ def _with_strays(view: ExecutionView, found: Plan, now: datetime) -> Plan:
         decision.actions + cleared,
         earliest((decision.wake_at, again_at), now),
         decision.reason or (_GONE if cleared else ""),
+        is_notable=decision.is_notable or bool(cleared),
     )
     return found._replace(decision=merged)
 
