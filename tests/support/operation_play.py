@@ -87,6 +87,8 @@ class Play:
         self.children = children
         #: What a worker makes of the request, of an operation whose steps are not given.
         self.elaboration: Elaboration | None = None
+        #: The targets of the operations that it is a part of, and the names of these.
+        self.targets_above: dict[str, str] = {}
         #: The Jobs that were made of parts of it.
         self.made: list[Job] = []
         self.states = ["q00"]
@@ -154,7 +156,12 @@ class Play:
 
     def look(self) -> datetime | None:
         """Decide once and carry it out."""
-        view = ExecutionView(job=self.job, reports=self._reports, children=self.children)
+        view = ExecutionView(
+            job=self.job,
+            reports=self._reports,
+            children=self.children,
+            targets_above=self.targets_above,
+        )
         decision = decide(view, self.now)
         for action in decision.actions:
             if isinstance(action, RecordExecution):

@@ -51,6 +51,7 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
+from interlock.resources.ancestry import wait_for_ever
 from interlock.resources.door.checking import problems_of_spec
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
@@ -120,6 +121,9 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
         # It would hold its claims and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))
         return _refuse(job, RefusalReason.INVALID, f"its definition is not good: {told}", now)
+    if view.held_above is not None and spec.target is not None:
+        message = wait_for_ever(spec.target.path, view.held_above.metadata.name)
+        return _refuse(job, RefusalReason.INVALID, message, now)
     if spec.start_by is not None and spec.start_by <= now and not was_admitted(job):
         message = f"could not start by {spec.start_by:%Y-%m-%dT%H:%M:%SZ}"
         return _refuse(job, RefusalReason.START_DEADLINE_PASSED, message, now)

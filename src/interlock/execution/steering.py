@@ -93,7 +93,7 @@ def steer(
     may be started.
     """
     before = begun(job)
-    operation, fresh = take_in(job, before, over, view.reports, now)
+    operation, fresh = take_in(job, before, over, view.reports, now, view.targets_above)
     operation = _ordered(job, operation, now)
     operation = _cancelled(job, operation, execution, now)
     execution, stops = _stop(job, execution, operation, now)

@@ -191,7 +191,7 @@ class _Play:
             message=error,
             returned=Returned(json=returned) if returned else None,
         )
-        self._operation, fresh = take_in(self._job, self._operation, (end,), {}, self._now)
+        self._operation, fresh = take_in(self._job, self._operation, (end,), {}, self._now, {})
         return fresh
 
     def _carry_out(

@@ -25,6 +25,7 @@ from interlock.resources.job import Job, JobStatus, WhenTaken
 from interlock.resources.modes import Mode
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.steps import Target
 from interlock.testing.builders import T0, a_holder, a_job, a_request
 
 PROCESS = ProcessSpec(command=("true",))
@@ -272,3 +273,14 @@ def test_what_this_installation_cannot_run_is_refused(
 
     assert (admission.refusal is RefusalReason.INVALID) is bool(told)
     assert told in admission.message
+
+
+def test_a_part_that_would_wait_for_what_waits_for_it_is_refused() -> None:
+    """It came into the store past the door, and nobody may have to wait for it."""
+    job = a_job("part", target=Target(path="a"), parent="one")
+    above = a_job("one", target=Target(path="a"))
+    admission = written(JobView(job=job, claims=(claim(job, held=1),), held_above=above))
+
+    assert admission.phase is AdmissionPhase.REFUSED
+    assert admission.refusal is RefusalReason.INVALID
+    assert "job/one, which it is a part of, is done to a too" in admission.message

@@ -517,6 +517,35 @@ class TestPartsOfARequest:
         assert not play.made
         assert play.operation.completion_state is CompletionState.FAILED
 
+    @pytest.mark.parametrize(
+        ("path", "above"),
+        [
+            pytest.param("domains/acme/applications/shop", "op", id="its own target"),
+            pytest.param("domains/acme", "top", id="that of one above it"),
+        ],
+    )
+    def test_one_that_would_wait_for_it_fails_it_before_anything_is_begun(
+        self, path: str, above: str
+    ) -> None:
+        play = self.play(a_step("a"))
+        target = Target(path="domains/acme/applications/shop")
+        play.change(spec=replace(play.job.spec, target=target, parent="top"))
+        play.targets_above = {"domains/acme": "top"}
+        parts = tuple(
+            ChildRequest(python=PythonSpec(function="move"), target=Target(path=one))
+            for one in ("domains/acme/applications/other", path)
+        )
+        play.elaboration = Elaboration(steps=(a_step("a"),), children=parts)
+        play.run()
+
+        assert play.names == ["elaborate"] * 4
+        assert play.states[-2:] == ["e30", "c(failed)"]
+        assert not play.made
+        assert play.operation.error == (
+            f"elaborate: failed: children[1].target.path: job/{above}, which it is a part of, is"
+            f" done to {path} too and ends only after its parts: it would wait for ever"
+        )
+
     def test_the_names_of_its_steps_are_all_that_is_kept_of_them(self) -> None:
         """Their logs are asked for by name, and nothing else says which there were."""
         play = self.play(a_step("a"), a_step("dns"), script={"dns": EVER}).run()
@@ -577,7 +606,7 @@ def test_a_result_that_is_too_long_fails_the_step_with_its_name_and_the_limit() 
         returned=Returned(dropped_bytes=5000),
     )
 
-    after, fresh = take_in(job, operation, (end,), {}, T0)
+    after, fresh = take_in(job, operation, (end,), {}, T0, {})
 
     assert fresh == {0}
     assert after.steps[0].state is StepState.FAILED
@@ -602,7 +631,7 @@ def test_only_what_ran_counts_as_cut_off(started_at: datetime | None, counted: i
         started_at=started_at,
     )
 
-    after, _ = take_in(job, begun(job), (end,), {}, T0)
+    after, _ = take_in(job, begun(job), (end,), {}, T0, {})
 
     assert after.steps[0].interruptions == counted
     assert after.steps[0].interrupted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -33,14 +33,19 @@ def take_in(
     over: Sequence[EndedTask],
     reports: JobReports,
     now: datetime,
+    targets_above: Mapping[str, str],
 ) -> tuple[OperationStatus, frozenset[int]]:
-    """The operation after attempts ended, and the numbers of the steps they were of."""
+    """The operation after attempts ended, and the numbers of the steps they were of.
+
+    `targets_above` are targets of operations that it is a part of, with the names of these.
+    """
     fresh: set[int] = set()
     for end in over:
         if end.index == ELABORATION:
             report = reports.get((end.index, end.attempt))
             made = None if report is None else report.elaboration
-            operation = _elaborated(job, operation, end, made, now)
+            told = flaws_of(made, _taken(job, targets_above))
+            operation = _elaborated(job, operation, end, made, told, now)
             if operation.elaborated is None:
                 fresh.add(0)
             continue
@@ -179,20 +184,25 @@ def undo_delay(spec: Step) -> timedelta:
     return spec.retries.delay if given is None else given
 
 
+def _taken(job: Job, targets_above: Mapping[str, str]) -> Mapping[str, str]:
+    """The targets that no part of an operation can be done to, and who has them."""
+    own = job.spec.target
+    return targets_above if own is None else {**targets_above, own.path: job.metadata.name}
+
+
 def _elaborated(
     job: Job,
     operation: OperationStatus,
     end: EndedTask,
     made: Elaboration | None,
+    flaws: str,
     now: datetime,
 ) -> OperationStatus:
     """The operation once a worker has said which steps it has; bad ones are a failed attempt."""
     if operation.elaborated is not None:
         return operation
     if end.result is TaskResult.SUCCEEDED:
-        told = flaws_of(made)
-        if not told:
-            assert made is not None
+        if made is not None and not flaws:
             return with_elaboration(operation, made)
-        end = replace(end, result=TaskResult.FAILED, exit_code=1, message=told)
+        end = replace(end, result=TaskResult.FAILED, exit_code=1, message=flaws)
     return _run_ended(job, operation, 0, end, now)
