@@ -53,7 +53,7 @@ from interlock.resources.admission import (
 )
 from interlock.resources.ancestry import wait_for_ever
 from interlock.resources.door.checking import problems_of_spec
-from interlock.resources.job import Job
+from interlock.resources.job import Job, order_of_acceptance
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import problems_for_mode
 from interlock.resources.schedule import why_told_to_stop
@@ -227,7 +227,9 @@ def _grant(claim: ClaimView) -> Grant:
 def _seen(job: Job) -> AdmissionStatus:
     """The Job's admission with its place in the order of creation, once and for all."""
     admission = job.status.admission
-    return admission if admission.sequence else replace(admission, sequence=job.version)
+    return (
+        admission if admission.sequence else replace(admission, sequence=order_of_acceptance(job))
+    )
 
 
 def _deadline(job: Job) -> datetime | None:

@@ -334,6 +334,19 @@ def is_operation(spec: JobSpec) -> bool:
     return spec.steps is not None or spec.python is not None
 
 
+def order_of_acceptance(job: Job) -> int:
+    """Where a Job stands in the order in which Jobs were accepted.
+
+    That is the version of its creation, also when it was edited before anybody looked. Where the
+    store does not tell that, it is the version at which it was first looked at; and of one that was
+    put back, that of the write which did so.
+    """
+    admission = job.status.admission
+    if admission.sequence:
+        return admission.sequence
+    return job.version if admission.evictions else job.metadata.creation_version or job.version
+
+
 def interventions(job: Job) -> int:
     """How many orders of a person about the operation were carried out."""
     operation = job.status.execution.operation
