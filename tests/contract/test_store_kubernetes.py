@@ -33,6 +33,7 @@ def access(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Access]:
 
 class TestKubernetesStore(StoreContract):
     fills_in_late = True
+    tells_creation = False
 
     @pytest.fixture(autouse=True)
     def _place(self, access: Access) -> None:

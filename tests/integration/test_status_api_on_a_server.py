@@ -249,6 +249,18 @@ def submit_many(api: Api, path: str, count: int) -> list[dict[str, Any]]:
     return items
 
 
+def test_a_part_that_would_wait_for_what_waits_for_it_is_refused(api: Api) -> None:
+    top = api.submit(held("domains/ring"))
+    shop = api.submit(held("domains/ring/applications/shop", parent=top.body["name"]))
+    assert (top.status, shop.status) == (202, 202)
+
+    for path in ("domains/ring", "domains/ring/applications/shop"):
+        reply = api.submit(on(path, parent=shop.body["name"]))
+        assert reply.status == 422
+        assert f"is done to {path} too and ends only after its parts" in reply.body["message"]
+    assert len(api.names("/domains/ring/jobs")) == 2
+
+
 def test_the_pending_limit_is_exact_whoever_submits_how(api: Api, server: Server) -> None:
     path = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
     spec = held("full")["spec"]

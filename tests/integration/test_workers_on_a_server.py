@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 import pytest
@@ -178,6 +181,41 @@ def test_what_a_step_writes_is_in_its_log(server: Server) -> None:
     assert told["message"].startswith("step other of job/create-shop has not written anything")
 
 
+def test_what_a_step_wrote_is_found_by_its_name_when_all_is_over(server: Server) -> None:
+    """The steps of a request are pruned then: nothing but their names says which there were."""
+    client = Client(server.url)
+    functions = ("broker.create", "broker.reserve", "broker.dns")
+    made = Elaboration(steps=tuple(map(a_call, ("reserve", "dns"))))
+    with ScriptedWorker(server.url, *functions) as worker:
+        client.create("create-shop", python={"function": "broker.create"})
+        for elaboration in (made, None, None):
+            call = worker.next_call()
+            worker.say(Wrote(ref=call.ref, text=f"by {call.step or 'what makes the steps'}"))
+            worker.done(call, elaboration=elaboration)
+        assert ends(client, "create-shop")["status"]["phase"] == "Succeeded"
+
+    assert logs_of(server, "create-shop", "--step", "reserve") == "by reserve\n"
+    assert logs_of(server, "create-shop", "--step", "dns") == "by dns\n"
+    assert logs_of(server, "create-shop", "--step", "elaborate") == "by what makes the steps\n"
+    with pytest.raises(CalledProcessError) as refused:
+        logs_of(server, "create-shop", "--step", "nothing")
+    assert "its steps are reserve, dns" in refused.value.stderr
+    _, told = client.ask("GET", "/jobs/default/create-shop/log?task=3")
+    assert told["message"].startswith("undo of step dns of job/create-shop has not written")
+
+
+def a_call(name: str) -> Step:
+    return Step(name=name, run=StepWork(python=PythonSpec(function=f"broker.{name}")))
+
+
+def logs_of(server: Server, name: str, *arguments: str) -> str:
+    """What `interlock logs` prints."""
+    start = "import sys; from interlock.modes.cli.main import run; sys.exit(run())"
+    command = [sys.executable, "-c", start, "--server", server.url, "logs", name, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    return done.stdout
+
+
 def test_why_tells_that_no_worker_can_do_it(server: Server) -> None:
     client = Client(server.url)
     client.create("create-shop", steps=[python("reserve")])
@@ -188,6 +226,25 @@ def test_why_tells_that_no_worker_can_do_it(server: Server) -> None:
     with ScriptedWorker(server.url, "broker.reserve") as worker:
         worker.done(worker.next_call())
         assert ends(client, "create-shop")["status"]["phase"] == "Succeeded"
+
+
+def test_an_operation_is_queued_until_a_worker_takes_it_up(server: Server) -> None:
+    client = Client(server.url)
+    client.create("create-shop", steps=[python("reserve")])
+    jobs = client.wait(lambda jobs: "no worker has loaded" in active_message(jobs))
+    assert state_of(jobs) == "queued"
+
+    with ScriptedWorker(server.url, "broker.reserve") as worker:
+        call = worker.next_call()
+        client.wait(lambda jobs: state_of(jobs) == "executing")
+        worker.done(call)
+        client.wait(lambda jobs: state_of(jobs) == "complete")
+
+
+def state_of(jobs: dict[str, Object]) -> str:
+    operation: Object = jobs["create-shop"]["status"]["execution"]["operation"]
+    # What is as it was at the beginning is left out.
+    return str(operation.get("state", "queued"))
 
 
 def active_message(jobs: dict[str, Object]) -> str:

@@ -42,7 +42,7 @@ from interlock.resources.operation import (
     step_of,
 )
 from interlock.resources.process import ProcessSpec
-from interlock.resources.steps import Elaboration, Step, StepWork
+from interlock.resources.steps import Elaboration, PythonSpec, Step, StepWork
 from interlock.resources.tasks import ReportState, TaskId, TaskReport, returned_of
 from interlock.resources.transitions import has_ended, with_execution
 
@@ -87,11 +87,15 @@ class Play:
         self.children = children
         #: What a worker makes of the request, of an operation whose steps are not given.
         self.elaboration: Elaboration | None = None
+        #: The targets of the operations that it is a part of, and the names of these.
+        self.targets_above: dict[str, str] = {}
         #: The Jobs that were made of parts of it.
         self.made: list[Job] = []
         self.states = ["q00"]
         self.attempts: list[Attempt] = []
         self.most_at_once = 0
+        #: Whether it is told that an attempt runs, or only that it did once it is over.
+        self.tells_starts = True
         self._script = script
         self._used: dict[str, int] = {}
         self._news = False
@@ -152,7 +156,12 @@ class Play:
 
     def look(self) -> datetime | None:
         """Decide once and carry it out."""
-        view = ExecutionView(job=self.job, reports=self._reports, children=self.children)
+        view = ExecutionView(
+            job=self.job,
+            reports=self._reports,
+            children=self.children,
+            targets_above=self.targets_above,
+        )
         decision = decide(view, self.now)
         for action in decision.actions:
             if isinstance(action, RecordExecution):
@@ -194,7 +203,7 @@ class Play:
         outcomes = self._script.get(what, ())
         given = outcomes[used] if used < len(outcomes) else "ok"
         outcome = given if isinstance(given, Outcome) else Outcome(given)
-        waits = outcome.how == "wait"
+        waits = outcome.how == "wait" or not self.tells_starts
         state = ReportState.ACCEPTED if waits else ReportState.RUNNING
         self._reports[task, attempt] = self._report(task, attempt, state)
         self._news = True
@@ -240,7 +249,7 @@ class Play:
             namespace="default",
             job="op",
             state=state,
-            started_at=self.now,
+            started_at=None if state is ReportState.ACCEPTED else self.now,
         )
 
 
@@ -250,6 +259,16 @@ def tuple_of(operation: OperationStatus) -> str:
         return f"c({operation.completion_state})"
     counts = f"{operation.retry_count}{operation.rollback_retry_count}"
     return f"{operation.state.value[0]}{counts}"
+
+
+def by_workers(spec: JobSpec) -> JobSpec:
+    """The same operation, with a function in place of everything that is run."""
+    function = StepWork(python=PythonSpec(function="f"))
+    steps = tuple(
+        replace(step, run=function, undo=None if step.undo is None else function)
+        for step in spec.steps or ()
+    )
+    return replace(spec, steps=steps)
 
 
 def a_step(name: str, **fields: object) -> Step:

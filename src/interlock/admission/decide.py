@@ -51,8 +51,9 @@ from interlock.resources.admission import (
     Wait,
     WaitReason,
 )
+from interlock.resources.ancestry import wait_for_ever
 from interlock.resources.door.checking import problems_of_spec
-from interlock.resources.job import Job
+from interlock.resources.job import Job, order_of_acceptance
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import problems_for_mode
 from interlock.resources.schedule import why_told_to_stop
@@ -120,6 +121,9 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
         # It would hold its claims and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))
         return _refuse(job, RefusalReason.INVALID, f"its definition is not good: {told}", now)
+    if view.held_above is not None and spec.target is not None:
+        message = wait_for_ever(spec.target.path, view.held_above.metadata.name)
+        return _refuse(job, RefusalReason.INVALID, message, now)
     if spec.start_by is not None and spec.start_by <= now and not was_admitted(job):
         message = f"could not start by {spec.start_by:%Y-%m-%dT%H:%M:%SZ}"
         return _refuse(job, RefusalReason.START_DEADLINE_PASSED, message, now)
@@ -223,7 +227,9 @@ def _grant(claim: ClaimView) -> Grant:
 def _seen(job: Job) -> AdmissionStatus:
     """The Job's admission with its place in the order of creation, once and for all."""
     admission = job.status.admission
-    return admission if admission.sequence else replace(admission, sequence=job.version)
+    return (
+        admission if admission.sequence else replace(admission, sequence=order_of_acceptance(job))
+    )
 
 
 def _deadline(job: Job) -> datetime | None:

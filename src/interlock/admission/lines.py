@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from interlock.admission.claims.claim import Ask, ClaimKey
 from interlock.resources.admission import AdmissionPhase, WaitReason
-from interlock.resources.job import Job
+from interlock.resources.job import Job, order_of_acceptance
 from interlock.resources.metadata import Key
 
 
@@ -134,9 +134,8 @@ def may_be_granted(job: Job) -> bool:
 
 def place_of(job: Job) -> Place:
     """Where a Job stands in every line it is in: nobody overtakes what is done to one target."""
-    sequence = job.status.admission.sequence or job.version
     rank = 0 if job.spec.target is not None else -job.spec.priority
-    return Place(rank, sequence, job.key)
+    return Place(rank, order_of_acceptance(job), job.key)
 
 
 def _standing(job: Job, asks: Iterable[Ask]) -> _Standing | None:

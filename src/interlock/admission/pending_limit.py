@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from interlock.errors import TooManyPendingError
+from interlock.errors import InvalidError, Problem, TooManyPendingError
+from interlock.resources.ancestry import held_above, wait_for_ever
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.transitions import has_ended
 
 
 class PendingLimit:
-    """Counts the unfinished Jobs of every target, and refuses one too many."""
+    """Counts the unfinished Jobs of every target, and refuses one too many.
+
+    Refused is also what would wait in the line of a target for ever.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -33,9 +37,13 @@ class PendingLimit:
 
         Raises:
             TooManyPendingError: As many as there may be for its target are unfinished.
+            InvalidError: It would wait for an operation that waits for it.
         """
         path = open_target(new)
-        if path and isinstance(new, Job) and not is_part(new, newest):
+        if not path or not isinstance(new, Job):
+            return
+        check_ancestry(new, newest)
+        if not is_part(new, newest):
             check_room(new, self._open.get(path, 0), self._most)
 
     def decided(self, before: Resource | None, after: Resource | None) -> None:
@@ -64,6 +72,19 @@ def check_room(job: Job, there: int, most: int) -> None:
     limit = most if target.max_pending is None else min(most, target.max_pending)
     if there >= limit:
         raise TooManyPendingError(target.path, limit)
+
+
+def check_ancestry(job: Job, newest: Callable[[Key], Resource | None]) -> None:
+    """Refuse a part of an operation that is done to the target of that, or of one above it.
+
+    Raises:
+        InvalidError: It is.
+    """
+    above, target = held_above(job, newest), job.spec.target
+    if above is not None and target is not None:
+        told = wait_for_ever(target.path, above.metadata.name)
+        problem = Problem("spec.target.path", told, target.path)
+        raise InvalidError(job.key.kind, job.metadata.name, (problem,))
 
 
 def open_target(resource: Resource | None) -> str:

@@ -26,6 +26,7 @@ from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
 from interlock.resources.admission import AdmissionPhase
+from interlock.resources.ancestry import held_above
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
@@ -181,8 +182,16 @@ class AdmissionReconciler:
             has_stray_grant=has_stray_grant(self._known, job, asks),
             rivals=rivals_of(self._known, job, claims),
             in_books=self._books.has(job),
+            held_above=self._held_above(job),
             mode=self._mode,
         )
+
+    def _held_above(self, job: Job) -> Job | None:
+        above = held_above(job, self._jobs.get)
+        if above is None or is_admitted(above):
+            return above
+        # One that asked before its parent did has its turn before that.
+        return above if place_of(above) < place_of(job) else None
 
     def view_of_claim(self, claim: ClaimKey) -> RecordView:
         """All that a decision about a claim's record depends on."""

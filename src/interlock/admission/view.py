@@ -25,6 +25,9 @@ class JobView(Struct, frozen=True, kw_only=True):
     rivals: tuple[Job, ...] = ()
     #: Whether it needs no schedule's word, or has it: only a Job in the books may start.
     in_books: bool = True
+    #: The operation that it is a part of and that comes before it on its target: that would wait
+    #: for it, and it for that.
+    held_above: Job | None = None
     #: What this installation can run.
     mode: Mode = Mode.EMBEDDED
 

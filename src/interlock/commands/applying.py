@@ -28,6 +28,7 @@ _KEPT_BY_SERVER = (
     "generation",
     "uid",
     "creationTimestamp",
+    "creationVersion",
     "managedFields",
 )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from interlock.resources.job import CREATOR_ANNOTATION, JOB_FINALIZER, Job, JobSpec
-from interlock.resources.metadata import Key, Metadata
+from interlock.resources.metadata import Metadata
 from interlock.resources.naming import MAX_JOB_NAME, cut_name
 from interlock.resources.steps import ChildRequest
 from interlock.resources.tasks import JobResult
@@ -48,12 +48,6 @@ def parents_of(job: Job) -> Iterable[str]:
 def under(job: Job) -> str:
     """Under which value the children of a Job are found there."""
     return f"{job.metadata.namespace}/{job.metadata.name}"
-
-
-def parent_key(job: Job) -> Key | None:
-    """The Job that this one is a part of."""
-    parent = job.spec.parent
-    return None if parent is None else Key("Job", job.metadata.namespace, parent)
 
 
 def counted(jobs: Iterable[Job]) -> Children:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from interlock.execution.folding import Folded
 from interlock.execution.leftovers import clear_away, must_tell, past_reports, repeat_at
 from interlock.execution.orders import order_again
@@ -20,6 +22,7 @@ from interlock.resources.actions import (
     StopTask,
 )
 from interlock.resources.job import Job
+from interlock.resources.operation import OperationState
 from interlock.resources.tasks import ExecutionStatus, TaskId, TaskState, TaskStatus
 
 #: While the runtime has not told all it knows, look again after this time.
@@ -42,7 +45,7 @@ def compose(
     """
     recorded = job.status.execution
     actions: list[Action] = [_stop(job, task) for task in halted.shorter]
-    quiet_until = _quiet_until(view, folded, execution, now)
+    quiet_until = _quiet_until(view, job, folded, execution, now)
     if execution is not recorded and quiet_until is None:
         actions.append(RecordExecution(job, execution))
     actions.extend(_stop(job, task) for task in halted.new)
@@ -65,17 +68,36 @@ def compose(
         wake_at = now
     because = execution.message if execution.stopping_for is not None else ""
     reason = _reason(folded, halted, launches, actions, because) if actions else ""
-    return Decision(tuple(actions), wake_at, reason)
+    is_notable = len(actions) != 1 or not _is_only_further(recorded, execution)
+    return Decision(tuple(actions), wake_at, reason, is_notable=is_notable)
 
 
 def _quiet_until(
-    view: ExecutionView, folded: Folded, execution: ExecutionStatus, now: datetime
+    view: ExecutionView, job: Job, folded: Folded, execution: ExecutionStatus, now: datetime
 ) -> datetime | None:
     """Until when it is not worth a write that tasks were seen to run, if that is all there is."""
     since = folded.running_since
     if since is None or not view.patience or execution.active is not folded.active:
         return None
+    if _state(execution) is not _state(job.status.execution):
+        # Others are told by this that the operation does not wait any more.
+        return None
     return since + view.patience if since <= now < since + view.patience else None
+
+
+def _is_only_further(recorded: ExecutionStatus, execution: ExecutionStatus) -> bool:
+    """Whether nothing is new but how far attempts are: that is no event of a history."""
+    if execution is recorded or len(execution.active) != len(recorded.active):
+        return False
+    was, now = (
+        tuple(replace(task, progress=None) for task in each.active)
+        for each in (recorded, execution)
+    )
+    return was == now and replace(execution, active=recorded.active) == recorded
+
+
+def _state(execution: ExecutionStatus) -> OperationState | None:
+    return None if execution.operation is None else execution.operation.state
 
 
 def _stop(job: Job, task: TaskStatus) -> StopTask:

@@ -14,7 +14,7 @@ from interlock.execution.folding import Folded, fold, with_ends, written_off
 from interlock.execution.launching import choose, with_attempts
 from interlock.execution.leftovers import clear_away, is_over, may_run, past_reports, repeat_at
 from interlock.execution.orders import order_of
-from interlock.execution.steering import steer
+from interlock.execution.steering import steer, taken_up
 from interlock.execution.stopping import (
     Settled,
     Stops,
@@ -110,6 +110,7 @@ def _with_strays(view: ExecutionView, found: Plan, now: datetime) -> Plan:
         decision.actions + cleared,
         earliest((decision.wake_at, again_at), now),
         decision.reason or (_GONE if cleared else ""),
+        is_notable=decision.is_notable or bool(cleared),
     )
     return found._replace(decision=merged)
 
@@ -197,6 +198,12 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
     room = view.capacity + taken(recorded.active) - taken(folded.active) if may_start else 0
     steered = steer(view, job, execution, folded.over, max(0, room), now)
     execution, found = steered.execution, steered.next
+    before = taken_up(view, job, folded.over, now) if folded.over else None
+    if before is not None and _told_apart(before, execution):
+        # It was taken up, and nobody knew before it was over: that is recorded first.
+        seen = Folded(before.active, news=True)
+        decision = compose(view, job, seen, before, Stops(before.active), (), now)
+        return _going_on(replace(decision, wake_at=now), before)
     if execution.result is not None:
         plan = _end(view, job, execution, ())
         reason = "; ".join((*_steps_ended(job, folded.over), plan.decision.reason))
@@ -232,6 +239,15 @@ def _operate(view: ExecutionView, job: Job, folded: Folded, now: datetime) -> Pl
         decision = replace(decision, reason="; ".join(reasons))
     starved = found.starved and may_start
     return _going_on(_troubled(view, decision, now), execution, starved=starved)
+
+
+def _told_apart(before: ExecutionStatus, after: ExecutionStatus) -> bool:
+    """Whether an operation is told in other words after a look than before."""
+    was, now = before.operation, after.operation
+    assert was is not None
+    assert now is not None
+    words = (was.state, was.retry_count, was.rollback_retry_count)
+    return words != (now.state, now.retry_count, now.rollback_retry_count)
 
 
 def _forgets(view: ExecutionView, job: Job, over: tuple[EndedTask, ...]) -> Iterator[ForgetTask]:

@@ -9,13 +9,14 @@ from typing import NamedTuple, Protocol
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.execution.capacity import Capacity, rank_of, taken
-from interlock.execution.children import BY_PARENT, Children, counted, parent_key, under
+from interlock.execution.children import BY_PARENT, Children, counted, under
 from interlock.execution.decide import Plan, plan
 from interlock.execution.launching import MOST_AT_ONCE, runtimes_of
 from interlock.execution.leftovers import is_over
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
+from interlock.resources.ancestry import ancestors, parent_key
 from interlock.resources.job import (
     OPERATE_ANNOTATION,
     OPERATE_FOR_ANNOTATION,
@@ -245,6 +246,7 @@ class ExecutionReconciler:
             ungranted=ungranted,
             grants_unheard=unheard,
             children=self._children_of(job),
+            targets_above=self._targets_above(job),
             has_open_parent=self._has_open_parent(job),
         )
 
@@ -252,6 +254,12 @@ class ExecutionReconciler:
         if job is None or not is_operation(job.spec):
             return Children()
         return counted(self._jobs.by(BY_PARENT, under(job)))
+
+    def _targets_above(self, job: Job | None) -> Mapping[str, str]:
+        if job is None or job.spec.parent is None:
+            return {}
+        above = ((one.spec.target, one.metadata.name) for one in ancestors(job, self._jobs.get))
+        return {target.path: name for target, name in above if target is not None}
 
     def _has_open_parent(self, job: Job | None) -> bool:
         key = parent_key(job) if job is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,10 +40,13 @@ from interlock.resources.job import (
     OperateVerb,
 )
 from interlock.resources.operation import (
+    ELABORATION,
     CompletionState,
+    OperationState,
     OperationStatus,
     StepState,
     is_undo,
+    step_of,
 )
 from interlock.resources.steps import ChildRequest
 from interlock.resources.tasks import (
@@ -89,14 +93,17 @@ def steer(
     may be started.
     """
     before = begun(job)
-    operation, fresh = take_in(job, before, over, view.reports, now)
+    operation, fresh = take_in(job, before, over, view.reports, now, view.targets_above)
     operation = _ordered(job, operation, now)
     operation = _cancelled(job, operation, execution, now)
     execution, stops = _stop(job, execution, operation, now)
     found = move(job, operation, fresh, room, now)
     children = missing(job, wanted_children(found.operation), view.children)
     operation = _with_children_made(found.operation, children)
-    operation = told(before, operation, view.children, now)
+    begun_before = any(end.started_at is not None for end in over)
+    begins = begun_before or _begin_at_once(job, operation, found.attempts)
+    is_taken_up = begins or has_begun(execution)
+    operation = told(before, operation, view.children, now, is_taken_up=is_taken_up)
     done = IndexSet(n for n, s in enumerate(operation.steps) if s.state is StepState.DONE)
     total = _total(job, operation)
     execution = replace(
@@ -107,6 +114,47 @@ def steer(
         execution = _ended(execution, settled, now)
         return Steered(execution, Stops(()), Next(operation))
     return Steered(execution, stops, found._replace(operation=operation), children)
+
+
+def has_begun(execution: ExecutionStatus) -> bool:
+    """Whether anybody has an attempt: what waits for a worker nobody has."""
+    return any(task.runtime != WORKERS or task.started_at is not None for task in execution.active)
+
+
+def _begin_at_once(
+    job: Job, operation: OperationStatus, attempts: Iterable[tuple[int, int]]
+) -> bool:
+    """Whether any of these is not for a worker to take, and so begins when it is launched."""
+    specs = specs_of(job, operation)
+    return any(
+        task != ELABORATION and not specs[step_of(task)].calls_function(undo=is_undo(task))
+        for task, _ in attempts
+    )
+
+
+def taken_up(
+    view: ExecutionView, job: Job, over: Iterable[EndedTask], now: datetime
+) -> ExecutionStatus | None:
+    """The execution of a queued operation as it was while what is over now was under way.
+
+    None when nothing of it was taken up that is not recorded as such already.
+    """
+    recorded = job.status.execution
+    operation = recorded.operation
+    if operation is None or operation.state is not OperationState.QUEUED:
+        return None
+    begun_at = {(end.index, end.attempt): end.started_at for end in over if end.started_at}
+    active = tuple(
+        replace(task, state=TaskState.RUNNING, started_at=begun_at[task.index, task.attempt])
+        if task.stop_cause is None and (task.index, task.attempt) in begun_at
+        else task
+        for task in recorded.active
+    )
+    execution = replace(recorded, active=active)
+    if not has_begun(execution):
+        return None
+    made = told(operation, operation, view.children, now, is_taken_up=True)
+    return None if made.state is operation.state else replace(execution, operation=made)
 
 
 def wanted_children(operation: OperationStatus) -> tuple[ChildRequest, ...]:
@@ -177,6 +225,7 @@ def _rolled_back(job: Job, operation: OperationStatus, now: datetime) -> Operati
     )
     return replace(
         again,
+        state=OperationState.QUEUED,
         steps=steps,
         reverting_for=operation.reverting_for or ExecutionReason.KILLED.value,
         stuck_at=None,

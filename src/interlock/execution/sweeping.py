@@ -14,7 +14,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from interlock.execution.operations import specs_of, undo_delay
-from interlock.resources.job import Job, is_operation
+from interlock.resources.job import Job, is_operation, order_of_acceptance
 from interlock.resources.operation import OperationStatus
 from interlock.resources.steps import Step, is_at_or_below
 from interlock.resources.transitions import has_ended, is_admitted
@@ -169,7 +169,7 @@ def _firsts(jobs: Iterable[Job]) -> dict[tuple[str, str], str]:
 
 
 def _rank(job: Job) -> tuple[bool, int]:
-    return not is_admitted(job), job.status.admission.sequence or job.version
+    return not is_admitted(job), order_of_acceptance(job)
 
 
 def _place(job: Job) -> tuple[str, str]:

@@ -41,6 +41,9 @@ class ExecutionView(Struct, frozen=True, kw_only=True):
     ungranted: tuple[str, ...] = ()
     #: How the Jobs are going that have this one as their parent.
     children: Children = Children()
+    #: The targets of the operations that the Job is a part of, and the names of these: what is done
+    #: to one of them cannot be a part of it, for it would wait for ever.
+    targets_above: Mapping[str, str] = {}
     #: Whether the Job is a part of one that is not over: until that is, it stays readable.
     has_open_parent: bool = False
     #: Whether some record has not been heard of as it was when the Job was let in.

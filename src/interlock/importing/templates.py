@@ -10,7 +10,13 @@ from interlock.importing.variables import escaped, escaped_within
 
 #: What an API server writes and nobody else.
 SERVER_FIELDS = (
-    *("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName"),
+    *(
+        "creationTimestamp",
+        "creationVersion",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "generateName",
+    ),
     *("generation", "managedFields", "resourceVersion", "selfLink", "uid"),
 )
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -25,8 +25,11 @@ MOVING = MOVING_LABEL
 def created(job: Job) -> tuple[int, str]:
     """Where the Job stands in the order of creation."""
     admission = (job.get("status") or {}).get("admission") or {}
-    sequence = admission.get("sequence") or job["metadata"]["resourceVersion"]
-    return int(sequence), job["metadata"]["name"]
+    metadata = job["metadata"]
+    told = admission.get("sequence")
+    if not told and not admission.get("evictions"):
+        told = metadata.get("creationVersion")
+    return int(told or metadata["resourceVersion"]), metadata["name"]
 
 
 def annotation(job: Job, name: str) -> str:

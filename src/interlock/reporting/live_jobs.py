@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock.control.cache import Cache
-from interlock.execution.children import counted, parent_key, under
+from interlock.execution.children import counted, under
 from interlock.reporting.job_index import PARENT, Entry, JobIndex
 from interlock.reporting.job_record import JobView, record_of, view_of
 from interlock.reporting.listing import Listing, Part, entries_of
 from interlock.reporting.visibility import Sees, everything, sees_job
+from interlock.resources.ancestry import parent_key
 from interlock.resources.job import Job
 
 #: How many Jobs one page may pass over; a page may be short, its cursor goes on from there.

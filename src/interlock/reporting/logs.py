@@ -137,7 +137,8 @@ def _no_log(job: Job, task: int) -> str:
 def _is_of_workers(job: Job, task: int) -> bool:
     steps, at = steps_of(job), step_of(task)
     if task >= ELABORATION or at >= len(steps):
-        return task >= ELABORATION
+        # What workers make of requests they nearly always do themselves.
+        return job.spec.python is not None
     part = steps[at].undo if is_undo(task) else steps[at].run
     return part is not None and part.python is not None
 

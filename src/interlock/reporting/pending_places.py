@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from interlock.admission.pending_limit import check_room, is_part, open_target
+from interlock.admission.pending_limit import check_ancestry, check_room, is_part, open_target
 from interlock.reporting.job_index import OPEN, JobIndex
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
@@ -34,7 +34,9 @@ class PendingPlaces:
 
         Raises:
             TooManyPendingError: There is none.
+            InvalidError: It would wait for an operation that waits for it.
         """
+        check_ancestry(job, self._newest)
         path = open_target(job)
         if not path or is_part(job, self._newest):
             yield

@@ -102,7 +102,8 @@ class AdmissionStatus(Noun):
     """Written by the admission room alone."""
 
     phase: AdmissionPhase = AdmissionPhase.WAITING
-    #: The Job's place in the order of creation: a version of the store. 0 until first looked at.
+    #: The Job's place in the order of creation: a version of the store, that at which it was
+    #: created where the store tells it. 0 until first looked at.
     #: One that is put back takes a new place, behind those who wait.
     sequence: int = 0
     #: Grants of an earlier epoch were given back and count for nothing.

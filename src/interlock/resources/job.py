@@ -334,6 +334,19 @@ def is_operation(spec: JobSpec) -> bool:
     return spec.steps is not None or spec.python is not None
 
 
+def order_of_acceptance(job: Job) -> int:
+    """Where a Job stands in the order in which Jobs were accepted.
+
+    That is the version of its creation, also when it was edited before anybody looked. Where the
+    store does not tell that, it is the version at which it was first looked at; and of one that was
+    put back, that of the write which did so.
+    """
+    admission = job.status.admission
+    if admission.sequence:
+        return admission.sequence
+    return job.version if admission.evictions else job.metadata.creation_version or job.version
+
+
 def interventions(job: Job) -> int:
     """How many orders of a person about the operation were carried out."""
     operation = job.status.execution.operation
@@ -353,12 +366,20 @@ def steps_of(job: Job) -> tuple[Step, ...]:
     return () if operation is None else operation.elaborated or ()
 
 
+def step_names_of(job: Job) -> tuple[str, ...]:
+    """The names of the steps of an operation, also when it is over and pruned of them."""
+    operation = job.status.execution.operation
+    if operation is not None and operation.step_names:
+        return operation.step_names
+    return tuple(step.name for step in steps_of(job))
+
+
 def task_words(job: Job, task: int) -> str:
     """What a task of an operation does, in words: "step dns", "undo of step dns"."""
     if task >= ELABORATION:
         return "what makes the steps"
-    steps, at = steps_of(job), step_of(task)
-    step = f"step {steps[at].name if at < len(steps) else at}"
+    names, at = step_names_of(job), step_of(task)
+    step = f"step {names[at] if at < len(names) else at}"
     return f"undo of {step}" if is_undo(task) else step
 
 

@@ -70,6 +70,9 @@ class Metadata(Noun):
     #: Moves with the spec, never with the status.
     generation: int = 0
     creation_timestamp: Moment | None = None
+    #: The version at which it was created, which tells the order of what was asked for; 0 where the
+    #: store does not say, as Kubernetes API servers do not.
+    creation_version: int = 0
     deletion_timestamp: Moment | None = None
     deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}

@@ -13,12 +13,14 @@ from interlock.resources.steps import MAX_STEPS, ChildRequest, Step
 #: The numbers that the tasks of an operation have: step n is run by task 2n, undone by task 2n+1.
 #: The task that turns a request into steps comes after all of them.
 ELABORATION = 2 * MAX_STEPS
+#: What the step is called that turns a request into steps, as long as there are no others.
+ELABORATE = "elaborate"
 
 
 class OperationState(StrEnum):
     """Where an operation is."""
 
-    #: It waits: for its turn, for the moment of a retry, or for somebody to take it up again.
+    #: It waits: for its turn, for the moment of a retry, or for a worker that takes it up.
     QUEUED = "queued"
     #: Its steps are run.
     EXECUTING = "executing"
@@ -101,6 +103,8 @@ class OperationStatus(Noun):
     steps: tuple[StepStatus, ...] = ()
     #: The steps that a worker made of the request; none when the definition names them.
     elaborated: tuple[Step, ...] | None = None
+    #: The names of those, once the operation is over: what they wrote is found by them.
+    step_names: tuple[str, ...] = ()
     #: The Jobs that are to be made of parts of it once all steps are done; none once they are made.
     children: tuple[ChildRequest, ...] = ()
     #: What it returns once it is done, as JSON with references to what steps returned.

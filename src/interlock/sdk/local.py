@@ -146,7 +146,9 @@ class _Play:
         fresh: frozenset[int] = frozenset()
         for _ in range(_MOST):
             found = move(self._job, self._operation, fresh, 1, self._now)
-            self._operation = told(self._operation, found.operation, Children(), self._now)
+            self._operation = told(
+                self._operation, found.operation, Children(), self._now, is_taken_up=True
+            )
             if found.attempts:
                 fresh = self._attempt(*found.attempts[0])
             elif self._is_settled():
@@ -189,7 +191,7 @@ class _Play:
             message=error,
             returned=Returned(json=returned) if returned else None,
         )
-        self._operation, fresh = take_in(self._job, self._operation, (end,), {}, self._now)
+        self._operation, fresh = take_in(self._job, self._operation, (end,), {}, self._now, {})
         return fresh
 
     def _carry_out(

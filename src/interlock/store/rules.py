@@ -89,6 +89,7 @@ def created(resource: R, key: Key, *, uid: str, version: int, now: datetime) -> 
         resource_version=str(version),
         generation=1,
         creation_timestamp=now,
+        creation_version=version,
         labels=given.labels,
         annotations=given.annotations,
         finalizers=finalizers,

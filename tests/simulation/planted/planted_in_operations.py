@@ -23,7 +23,7 @@ from interlock.resources.tasks import EndedTask, ExecutionStatus, TaskReport
 from support.simulation.operation_world import OperationWorld, RivalOperationWorld
 
 #: How an operation stands when it is taken up: as it is recorded.
-BEGUN = Seam("interlock.execution.operations", "begun")
+BEGUN = Seam("interlock.execution.operations.record", "begun")
 SETTLED = Seam("interlock.execution.steering", "_settled")
 
 ORDER = "Operations on one target run in the order in which they were accepted."
@@ -139,7 +139,7 @@ def what_was_undone_is_undone_again_at_a_retry(really: Begun) -> Begun:
 
 @mutation(
     REVERSE,
-    Seam("interlock.execution.operations", "_may_undo"),
+    Seam("interlock.execution.operations.graph", "may_undo"),
     caught_by="UndoneInReverse",
     in_worlds=operations(OperationWorld),
 )
@@ -149,7 +149,7 @@ def undos_go_in_the_order_of_steps(_: Any) -> Any:
 
 @mutation(
     "A step is run after all that it needs.",
-    Seam("interlock.execution.operations", "_held_back"),
+    Seam("interlock.execution.operations.graph", "held_back"),
     caught_by="UndoneInReverse",
     in_worlds=taken_back(OperationWorld),
 )
@@ -159,7 +159,7 @@ def what_has_no_undo_is_run_again_at_once(_: Any) -> Any:
 
 @mutation(
     NOTHING_LEFT,
-    Seam("interlock.execution.operations", "is_begun"),
+    Seam("interlock.execution.operations.record", "is_begun"),
     caught_by="CompleteIsTrue",
     in_worlds=operations(OperationWorld),
 )
@@ -171,7 +171,7 @@ def what_waits_to_be_run_again_is_not_undone(_: Any) -> Callable[[StepStatus], b
 @mutation(
     NOTHING_LEFT,
     SETTLED,
-    Seam("interlock.execution.operations", "is_over"),
+    Seam("interlock.execution.operations.record", "is_over"),
     caught_by="CompleteIsTrue",
     in_worlds=operations(OperationWorld),
 )
@@ -192,7 +192,7 @@ def it_is_over_while_an_undo_is_under_way(settled: Any, _: Any) -> Any:
 
 @mutation(
     LIMITS,
-    Seam("interlock.execution.operations", "_undo_again"),
+    Seam("interlock.execution.operations.ends", "_undo_again"),
     caught_by="RetriesKept",
     in_worlds=operations(OperationWorld),
 )
@@ -202,7 +202,7 @@ def undos_are_tried_for_ever(_: Any) -> Any:
 
 @mutation(
     LIMITS,
-    Seam("interlock.execution.operations", "_not_before"),
+    Seam("interlock.execution.operations.stepping", "_not_before"),
     caught_by="RetriesKept",
     in_worlds=operations(OperationWorld),
 )
@@ -217,7 +217,7 @@ def retries_are_counted_from_the_last_crash(really: Begun) -> Begun:
 
 @mutation(
     "What is cut off again and again comes to an end.",
-    Seam("interlock.execution.operations", "_cut_off"),
+    Seam("interlock.execution.operations.ends", "_cut_off"),
     caught_by="RetriesKept",
     in_worlds=operations(OperationWorld),
 )
@@ -230,7 +230,7 @@ def interruptions_have_no_cap(_: Any) -> Any:
 
 @mutation(
     "It is rolled back once its retries are used up, and not before.",
-    Seam("interlock.execution.operations", "_is_exhausted"),
+    Seam("interlock.execution.operations.record", "is_exhausted"),
     caught_by="RetriesKept",
     in_worlds=operations(OperationWorld),
 )

@@ -22,7 +22,7 @@ from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOpe
 DISPATCHER = "interlock.runtimes.workers.dispatcher"
 DONE = Seam(DISPATCHER, "Dispatcher._done")
 LAUNCH = Seam(DISPATCHER, "Dispatcher.launch")
-CUT_OFF = Seam("interlock.execution.operations", "_cut_off")
+CUT_OFF = Seam("interlock.execution.operations.ends", "_cut_off")
 
 ONCE = "An order is handed out once, whatever becomes of it."
 COUNTS = "What is said of an attempt counts once, and only from the worker that has it."
@@ -227,7 +227,7 @@ def a_worker_may_die_for_ever(_: Any) -> Any:
 
 @mutation(
     "What a worker has done is not done again when another one dies.",
-    Seam("interlock.execution.operations", "begun"),
+    Seam("interlock.execution.operations.record", "begun"),
     caught_by="DoneOnce",
     in_worlds=operations(WorkerOperationWorld),
     seen_in=10,

@@ -53,8 +53,8 @@ class Truth:
         self.gone: dict[str, None] = {}
         #: When each Job was created, in seconds; the first is the oldest.
         self.created: dict[str, float] = {}
-        #: Jobs that were edited before any control plane had seen them, by uid: that is when they
-        #: take their place.
+        #: Jobs that were edited before any control plane had seen them, by uid, where the store
+        #: does not say when they were created: they take their place then.
         self.moved_back: dict[str, None] = {}
         self.locks: dict[LockKey, Lock] = {}
         #: JobConfigs, ControlledJobs and Calendars.
@@ -147,7 +147,8 @@ class Truth:
         was = before if isinstance(before, Job) else None
         if was is not None and was.spec.locks != job.spec.locks:
             self.revised[uid] = None
-        if was is not None and not job.status.admission.sequence:
+        is_placed = job.status.admission.sequence or job.metadata.creation_version
+        if was is not None and not is_placed:
             self.moved_back[uid] = None
         if was is None or _standing(was) != _standing(job):
             self.stands_since[uid] = self.now

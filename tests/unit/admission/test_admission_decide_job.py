@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from interlock.admission.claims.claim import COUNT, ClaimView
 from interlock.admission.claims.locks import LOCKS
 from interlock.admission.decide import decide_job
+from interlock.admission.lines import place_of
 from interlock.admission.view import JobView
 from interlock.resources.actions import RecordAdmission
 from interlock.resources.admission import (
@@ -25,6 +26,7 @@ from interlock.resources.job import Job, JobStatus, WhenTaken
 from interlock.resources.modes import Mode
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.steps import Target
 from interlock.testing.builders import T0, a_holder, a_job, a_request
 
 PROCESS = ProcessSpec(command=("true",))
@@ -57,6 +59,20 @@ def test_a_job_without_conditions_is_let_in_and_keeps_its_place_in_the_order() -
 
     assert admission.phase is AdmissionPhase.ADMITTED
     assert (admission.sequence, admission.admitted_at) == (41, T0)
+
+
+def test_who_is_edited_before_anybody_looks_keeps_the_place_of_its_creation() -> None:
+    job = a_job(version=50, metadata={"creation_version": 41})
+
+    assert written(JobView(job=job)).sequence == 41
+    assert place_of(job) < place_of(a_job("other", version=42))
+    # Who was put back waits behind those who are there by then.
+    back = a_job("back", version=50, metadata={"creation_version": 41})
+    put_back = AdmissionStatus(epoch=1, evictions=1)
+    back = replace(back, status=replace(back.status, admission=put_back))
+    assert written(JobView(job=back)).sequence == 50
+    # Where the store does not say when it was created, what it says is all there is.
+    assert written(JobView(job=a_job(version=50))).sequence == 50
 
 
 @pytest.mark.parametrize(
@@ -272,3 +288,14 @@ def test_what_this_installation_cannot_run_is_refused(
 
     assert (admission.refusal is RefusalReason.INVALID) is bool(told)
     assert told in admission.message
+
+
+def test_a_part_that_would_wait_for_what_waits_for_it_is_refused() -> None:
+    """It came into the store past the door, and nobody may have to wait for it."""
+    job = a_job("part", target=Target(path="a"), parent="one")
+    above = a_job("one", target=Target(path="a"))
+    admission = written(JobView(job=job, claims=(claim(job, held=1),), held_above=above))
+
+    assert admission.phase is AdmissionPhase.REFUSED
+    assert admission.refusal is RefusalReason.INVALID
+    assert "job/one, which it is a part of, is done to a too" in admission.message

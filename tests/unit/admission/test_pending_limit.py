@@ -8,11 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.admission.pending_limit import PendingLimit
-from interlock.errors import TooManyPendingError
+from interlock.errors import InvalidError, TooManyPendingError
 from interlock.forecast.rehearsal.simulated_loop import run_now
+from interlock.reporting.job_index import JobIndex
+from interlock.reporting.pending_places import PendingPlaces
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job, JobPhase, JobStatus, lock_requests
-from interlock.resources.steps import Target
+from interlock.resources.steps import PythonSpec, Target
 from interlock.store.memory import MemoryStore
 from interlock.testing.asking import a_store
 from interlock.testing.builders import T0, a_job
@@ -128,3 +130,28 @@ def test_a_dry_run_takes_no_place() -> None:
 def test_the_admission_room_keeps_to_what_a_job_says_unless_it_is_a_part() -> None:
     assert lock_requests(for_target("one", most=3).spec)[0].max_waiting == 3
     assert lock_requests(for_target("one", most=3, parent="p").spec)[0].max_waiting is None
+
+
+def test_a_part_that_would_wait_for_what_waits_for_it_is_refused() -> None:
+    store = guarded(9)
+    function = PythonSpec(function="f")
+    stored(store, for_target("one", python=function))
+    stored(store, for_target("part", "a/b", python=function, parent="one"))
+
+    told = "spec.target.path: .*job/one, which it is a part of, is done to a too"
+    with pytest.raises(InvalidError, match=told) as refused:
+        stored(store, for_target("of-the-part", python=function, parent="part"))
+
+    assert [problem.path for problem in refused.value.problems] == ["spec.target.path"]
+    assert len(store.find_all("Job")) == 2
+
+
+def test_so_it_is_where_the_store_does_not_count() -> None:
+    one = for_target("one", python=PythonSpec(function="f"))
+    places = PendingPlaces(JobIndex(), {one.key: one}.get, 9)
+
+    with (
+        pytest.raises(InvalidError, match="it would wait for ever"),
+        places.held(for_target("part", parent="one")),
+    ):
+        pytest.fail("it was let in")

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from interlock.execution.children import Children
 from interlock.execution.operations import begun, move, take_in
-from interlock.resources.job import JobPhase, JobSpec
+from interlock.resources.job import JobPhase, JobSpec, task_words
 from interlock.resources.operation import (
     CompletionState,
     OperationState,
     StepState,
     run_task,
+    undo_task,
 )
 from interlock.resources.steps import (
     BeforeRetry,
@@ -29,7 +30,7 @@ from interlock.resources.steps import (
 )
 from interlock.resources.tasks import EndedTask, ExecutionReason, Returned, TaskResult
 from interlock.resources.values.durations import Duration
-from support.operation_play import T0, Outcome, Play, Script, a_step, an_operation
+from support.operation_play import T0, Outcome, Play, Script, a_step, an_operation, by_workers
 
 
 def retries(limit: int, delay: float = 0) -> StepRetries:
@@ -51,64 +52,72 @@ EVER = fails(9)
 ONE = an_operation(a_step("a", retries=retries(3, 10), undo_retries=undo_retries(3)))
 
 
-@pytest.mark.parametrize(
-    ("spec", "script", "trace"),
-    [
-        pytest.param(ONE, {}, "q00 e00 c(success)", id="T1 success"),
-        pytest.param(
-            ONE,
-            {"a": fails(3)},
-            "q00 e00 e10 q10 e20 q20 e30 c(success)",
-            id="T2 success on the third retry",
+TRACES = [
+    pytest.param(ONE, {}, "q00 e00 c(success)", id="T1 success"),
+    pytest.param(
+        ONE,
+        {"a": fails(3)},
+        "q00 e00 e10 q10 e20 q20 e30 c(success)",
+        id="T2 success on the third retry",
+    ),
+    pytest.param(
+        ONE,
+        {"a": EVER, "-a": fails(2)},
+        "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 c(failed)",
+        id="T3 undone on the second retry",
+    ),
+    pytest.param(
+        ONE,
+        {"a": EVER, "-a": EVER},
+        "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 q32 r33",
+        id="T4 stuck",
+    ),
+    pytest.param(ONE, {"a": fails(1)}, "q00 e00 e10 c(success)", id="T5 at once"),
+    pytest.param(
+        an_operation(a_step("a", retries=retries(1))),
+        {"a": EVER},
+        "q00 e00 e10 r10 c(failed)",
+        id="T6 one retry",
+    ),
+    pytest.param(an_operation(a_step("a")), {"a": EVER}, "q00 e00 r00 c(failed)", id="T7 no retry"),
+    pytest.param(
+        an_operation(a_step("a"), a_step("b", retries=retries(3, 10)), a_step("c")),
+        {"b": fails(2)},
+        "q00 e00 e10 q10 e20 e00 c(success)",
+        id="T8 a step in the middle",
+    ),
+    pytest.param(
+        an_operation(
+            a_step("a", undo_retries=undo_retries(1)),
+            a_step("b", retries=retries(1), undo_retries=undo_retries(1)),
         ),
-        pytest.param(
-            ONE,
-            {"a": EVER, "-a": fails(2)},
-            "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 c(failed)",
-            id="T3 undone on the second retry",
-        ),
-        pytest.param(
-            ONE,
-            {"a": EVER, "-a": EVER},
-            "q00 e00 e10 q10 e20 q20 e30 r30 q30 r31 q31 r32 q32 r33",
-            id="T4 stuck",
-        ),
-        pytest.param(ONE, {"a": fails(1)}, "q00 e00 e10 c(success)", id="T5 at once"),
-        pytest.param(
-            an_operation(a_step("a", retries=retries(1))),
-            {"a": EVER},
-            "q00 e00 e10 r10 c(failed)",
-            id="T6 one retry",
-        ),
-        pytest.param(
-            an_operation(a_step("a")), {"a": EVER}, "q00 e00 r00 c(failed)", id="T7 no retry"
-        ),
-        pytest.param(
-            an_operation(a_step("a"), a_step("b", retries=retries(3, 10)), a_step("c")),
-            {"b": fails(2)},
-            "q00 e00 e10 q10 e20 e00 c(success)",
-            id="T8 a step in the middle",
-        ),
-        pytest.param(
-            an_operation(
-                a_step("a", undo_retries=undo_retries(1)),
-                a_step("b", retries=retries(1), undo_retries=undo_retries(1)),
-            ),
-            {"b": EVER, "-a": fails(1), "-b": fails(1)},
-            "q00 e00 e10 r10 q10 r11 r10 q10 r11 c(failed)",
-            id="T9 each undo fails once",
-        ),
-        pytest.param(ONE, {"a": ("cut",)}, "q00 e00 q00 e00 c(success)", id="T10 worker killed"),
-        pytest.param(
-            an_operation(a_step("a", undo=None, retries=retries(1))),
-            {"a": EVER},
-            "q00 e00 e10 c(failed)",
-            id="T11 nothing to undo",
-        ),
-    ],
-)
+        {"b": EVER, "-a": fails(1), "-b": fails(1)},
+        "q00 e00 e10 r10 q10 r11 r10 q10 r11 c(failed)",
+        id="T9 each undo fails once",
+    ),
+    pytest.param(ONE, {"a": ("cut",)}, "q00 e00 q00 e00 c(success)", id="T10 worker killed"),
+    pytest.param(
+        an_operation(a_step("a", undo=None, retries=retries(1))),
+        {"a": EVER},
+        "q00 e00 e10 c(failed)",
+        id="T11 nothing to undo",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "script", "trace"), TRACES)
 def test_traces(spec: JobSpec, script: Script, trace: str) -> None:
     assert " ".join(Play(spec, script).run().states) == trace
+
+
+@pytest.mark.parametrize("tells_starts", [True, False], ids=["seen to run", "over at once"])
+@pytest.mark.parametrize(("spec", "script", "trace"), TRACES)
+def test_traces_of_functions(spec: JobSpec, script: Script, trace: str, tells_starts: bool) -> None:
+    """They are the same although nobody knows beforehand when a worker takes a step."""
+    play = Play(by_workers(spec), script)
+    play.tells_starts = tells_starts
+
+    assert " ".join(play.run().states) == trace
 
 
 @pytest.mark.parametrize(
@@ -508,6 +517,44 @@ class TestPartsOfARequest:
         assert not play.made
         assert play.operation.completion_state is CompletionState.FAILED
 
+    @pytest.mark.parametrize(
+        ("path", "above"),
+        [
+            pytest.param("domains/acme/applications/shop", "op", id="its own target"),
+            pytest.param("domains/acme", "top", id="that of one above it"),
+        ],
+    )
+    def test_one_that_would_wait_for_it_fails_it_before_anything_is_begun(
+        self, path: str, above: str
+    ) -> None:
+        play = self.play(a_step("a"))
+        target = Target(path="domains/acme/applications/shop")
+        play.change(spec=replace(play.job.spec, target=target, parent="top"))
+        play.targets_above = {"domains/acme": "top"}
+        parts = tuple(
+            ChildRequest(python=PythonSpec(function="move"), target=Target(path=one))
+            for one in ("domains/acme/applications/other", path)
+        )
+        play.elaboration = Elaboration(steps=(a_step("a"),), children=parts)
+        play.run()
+
+        assert play.names == ["elaborate"] * 4
+        assert play.states[-2:] == ["e30", "c(failed)"]
+        assert not play.made
+        assert play.operation.error == (
+            f"elaborate: failed: children[1].target.path: job/{above}, which it is a part of, is"
+            f" done to {path} too and ends only after its parts: it would wait for ever"
+        )
+
+    def test_the_names_of_its_steps_are_all_that_is_kept_of_them(self) -> None:
+        """Their logs are asked for by name, and nothing else says which there were."""
+        play = self.play(a_step("a"), a_step("dns"), script={"dns": EVER}).run()
+
+        assert play.operation.steps == ()
+        assert play.operation.elaborated is None
+        assert play.operation.step_names == ("a", "dns")
+        assert task_words(play.job, undo_task(1)) == "undo of step dns"
+
     def test_a_request_may_have_neither_steps_nor_parts(self) -> None:
         play = self.play()
         play.elaboration = Elaboration()
@@ -520,6 +567,9 @@ def test_what_is_over_has_no_steps_any_more_but_its_result() -> None:
     play = Play(an_operation(a_step("a"), a_step("b")), {}).run()
 
     assert play.operation.steps == ()
+    # Its definition has their names.
+    assert play.operation.step_names == ()
+    assert task_words(play.job, run_task(1)) == "step b"
     assert play.operation.result == '{"a":1,"b":1}'
     assert play.operation.percentage == 100.0
     assert play.job.status.execution.total == 2
@@ -556,7 +606,7 @@ def test_a_result_that_is_too_long_fails_the_step_with_its_name_and_the_limit() 
         returned=Returned(dropped_bytes=5000),
     )
 
-    after, fresh = take_in(job, operation, (end,), {}, T0)
+    after, fresh = take_in(job, operation, (end,), {}, T0, {})
 
     assert fresh == {0}
     assert after.steps[0].state is StepState.FAILED
@@ -581,7 +631,7 @@ def test_only_what_ran_counts_as_cut_off(started_at: datetime | None, counted: i
         started_at=started_at,
     )
 
-    after, _ = take_in(job, begun(job), (end,), {}, T0)
+    after, _ = take_in(job, begun(job), (end,), {}, T0, {})
 
     assert after.steps[0].interruptions == counted
     assert after.steps[0].interrupted

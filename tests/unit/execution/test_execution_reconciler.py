@@ -12,6 +12,7 @@ from execution_builders import (
     a_task,
     an_admitted_job,
     at,
+    carried_out,
     exited,
     kinds,
     started,
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change, Reconciler
 from interlock.execution.capacity import Capacity, Rank
+from interlock.execution.children import BY_PARENT, parents_of
 from interlock.execution.reconciler import ExecutionReconciler
 from interlock.resources.actions import (
     Decision,
@@ -40,6 +42,8 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Holder, Lock, lock_name
 from interlock.resources.metadata import Key, Trouble
+from interlock.resources.operation import ELABORATION
+from interlock.resources.steps import ChildRequest, Elaboration, PythonSpec, Target
 from interlock.resources.tasks import JobResult, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import with_execution
 from interlock.testing.builders import T0, a_job, a_lock
@@ -81,7 +85,7 @@ class Desk:
     """Caches, reports and the reconciler between them; carries out what it decides."""
 
     def __init__(self, most_tasks: int = 1_000) -> None:
-        self.jobs: Cache[Job] = Cache("Job")
+        self.jobs: Cache[Job] = Cache("Job", {BY_PARENT: parents_of})
         self.jobs.settle(1)
         self.locks: Cache[Lock] = Cache("Lock")
         self.reports = HeldReports()
@@ -588,3 +592,24 @@ def test_a_job_that_does_not_hold_its_lock_can_still_be_stopped() -> None:
     desk.put(a_holder(kill_at=T0))
 
     assert kinds(desk.look("job", 1)) == ["RecordExecution"]
+
+
+def test_a_part_is_held_against_the_targets_of_all_operations_above_it() -> None:
+    desk = Desk()
+    function, top = PythonSpec(function="f"), Target(path="domains/acme")
+    desk.put(an_admitted_job("top", python=function, target=top))
+    desk.put(an_admitted_job("job", python=function, parent="top"))
+    begun = desk.look("job")
+    job = desk.jobs.get(Key("Job", "default", "job"))
+    assert job is not None
+    desk.put(carried_out(job, begun))
+
+    made = Elaboration(children=(ChildRequest(python=function, target=top),))
+    desk.tell(exited(0, ELABORATION, elaboration=made))
+    # That it was taken up is recorded first.
+    desk.work(["job", "job"])
+    job = desk.jobs.get(job.key)
+    assert job is not None
+    operation = job.status.execution.operation
+    assert operation is not None
+    assert "job/top, which it is a part of, is done to domains/acme too" in operation.error

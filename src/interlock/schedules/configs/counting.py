@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from interlock.resources.job import Job, JobPhase
+from interlock.resources.job import Job, JobPhase, order_of_acceptance
 from interlock.resources.job_config import JobConfigSpec, JobConfigState, JobConfigStatus
 from interlock.resources.schedule import JobReference
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
@@ -76,7 +76,7 @@ def _references(jobs: list[Job]) -> tuple[JobReference, ...]:
 
 def _place(job: Job) -> tuple[int, str]:
     """The order of creation."""
-    return job.status.admission.sequence or job.version, job.metadata.name
+    return order_of_acceptance(job), job.metadata.name
 
 
 def _latest(known: datetime | None, moments: Iterable[datetime | None]) -> datetime | None:

@@ -13,6 +13,7 @@ from interlock.testing.store_contract.suite import (
     new_job,
     on_store,
     with_metadata,
+    with_spec,
 )
 
 
@@ -37,6 +38,19 @@ class CreatingContract(StoreSuite):
         assert first.resource_version
         assert first.uid
         assert first.uid != second.uid
+
+    @on_store
+    async def test_the_version_of_its_creation_stays(self, store: Store, namespace: str) -> None:
+        """The order in which things were asked for is told by it, whatever was written since."""
+        made = await store.create(new_job(namespace, creation_version=77))
+        version = made.version if self.tells_creation else 0
+        edited = await store.update(with_spec(with_metadata(made, creation_version=5), priority=3))
+        moved = await store.update_status(in_phase(edited, JobPhase.RUNNING))
+
+        for one in (made, edited, moved, await store.get(made.key)):
+            assert one.metadata.creation_version == version
+        again = await store.create(new_job(namespace, "again"))
+        assert not self.tells_creation or again.metadata.creation_version > moved.version
 
     @on_store
     async def test_the_status_starts_empty(self, store: Store, namespace: str) -> None:

@@ -28,6 +28,9 @@ class StoreSuite:
     #: Whether defaults are stored with the first change and not with the creation, so that the
     #: first change of nothing makes a version. API servers do that with what they fill in.
     fills_in_late = False
+    #: Whether the version at which a resource was created is told of it for good. API servers tell
+    #: the second alone.
+    tells_creation = True
 
     @abstractmethod
     def open_store(self) -> AbstractAsyncContextManager[Store]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Any
 
 from interlock.client.errors import (
     BAD_INPUT,
@@ -87,19 +88,18 @@ def _first_attempt(session: Session, args: argparse.Namespace, name: str) -> int
 
 def _task_of(session: Session, args: argparse.Namespace, name: str) -> int:
     """The task that runs, or undoes, a step of an operation."""
-    from interlock.resources.operation import run_task, undo_task
+    from interlock.resources.operation import ELABORATE, ELABORATION, run_task, undo_task
 
     if args.task is not None:
         raise CommandError("--task and --step say the same: give one", code=BAD_INPUT)
     with found(session, JOBS, name, verb="logs"):
         job = session.api.get(JOBS, session.namespace, name)
-    operation = execution_of(job).get("operation") or {}
-    steps = [step["name"] for step in job["spec"].get("steps") or operation.get("steps") or ()]
+    steps = _step_names(job)
+    is_request = "python" in job["spec"]
+    if is_request and args.step == ELABORATE and ELABORATE not in steps:
+        return ELABORATION
     if not steps:
-        hint = ""
-        if operation.get("state") == "complete":
-            hint = "those of a request are not kept once it is over: --task 0 is what the first"
-            hint += " step wrote, --task 1 its undo, --task 2 the second step"
+        hint = f"of what makes its steps: --step {ELABORATE}" if is_request else ""
         raise CommandError(f"job/{name} has no steps", hint=hint, code=BAD_INPUT)
     step = args.step or steps[0]
     if step not in steps:
@@ -107,6 +107,14 @@ def _task_of(session: Session, args: argparse.Namespace, name: str) -> int:
         raise CommandError(f"job/{name} has no step {step!r}", hint=known, code=NOT_FOUND)
     at = steps.index(step)
     return undo_task(at) if args.undo else run_task(at)
+
+
+def _step_names(job: dict[str, Any]) -> list[str]:
+    """The names of the steps of an operation, also of one that is over and pruned of them."""
+    operation = execution_of(job).get("operation") or {}
+    if names := operation.get("stepNames"):
+        return list(names)
+    return [step["name"] for step in job["spec"].get("steps") or operation.get("elaborated") or ()]
 
 
 def _job_of(session: Session, word: str) -> str:
@@ -139,7 +147,7 @@ def _tell_of_others(session: Session, name: str) -> None:
     total = int(execution_of(job).get("total") or 1)
     if total == 1:
         return
-    if steps := [step["name"] for step in job["spec"].get("steps") or ()]:
+    if steps := _step_names(job):
         told = f"this is step {steps[0]} of {', '.join(steps)}"
         print(f"{told}; of another: interlock logs {name} --step NAME", file=sys.stderr)
         return
