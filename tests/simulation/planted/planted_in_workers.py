@@ -15,11 +15,11 @@ from interlock.resources.operation import StepState, StepStatus
 from interlock.resources.tasks import EndedTask, TaskId, TaskOrder, TaskReport
 from interlock.resources.work import PythonWork
 from interlock.runtimes.workers.attempts import At, Phase, Worker, task_of
-from interlock.runtimes.workers.dispatcher import Dispatcher
 from interlock.runtimes.workers.protocol import Outcome
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 
 DISPATCHER = "interlock.runtimes.workers.dispatcher"
+ACKNOWLEDGEMENT = "interlock.runtimes.workers.acknowledgement"
 DONE = Seam(DISPATCHER, "Dispatcher._done")
 LAUNCH = Seam(DISPATCHER, "Dispatcher.launch")
 CUT_OFF = Seam("interlock.execution.operations", "_cut_off")
@@ -50,7 +50,7 @@ def what_a_lost_worker_had_goes_to_the_next(really: Any) -> Any:
             attempt.phase = Phase.WAITING
         really(self, worker, why, at)
         for attempt in left:
-            self._place(attempt, at)
+            self._placement.place(attempt, at)
 
     return _lose
 
@@ -110,7 +110,7 @@ def a_lease_never_ends(_: Any) -> property:
 )
 def what_is_inherited_is_waited_for_for_ever(_: Any) -> Any:
     def _inherit(self: Any, task: TaskId, report: TaskReport, _at: At) -> None:
-        self._tell(self._add(task, Phase.INHERITED, report))
+        self._ledger.tell(self._ledger.add(task, Phase.INHERITED, report))
 
     return _inherit
 
@@ -121,7 +121,7 @@ def what_is_inherited_is_waited_for_for_ever(_: Any) -> Any:
 @mutation(COUNTS, DONE, caught_by="WordsCount", in_worlds=operations(WorkerOperationWorld))
 def a_late_result_is_taken(really: Any) -> Any:
     def _done(self: Any, worker: Worker, outcome: Outcome, at: At) -> None:
-        attempt = self._attempts.get(task_of(outcome.ref))
+        attempt = self._ledger.get(task_of(outcome.ref))
         if attempt is not None and attempt.phase is Phase.OVER and not attempt.teller:
             attempt.worker = worker
             worker.at_work[attempt.id] = attempt
@@ -132,7 +132,7 @@ def a_late_result_is_taken(really: Any) -> Any:
 
 @mutation(
     "A worker is told that what it says does not count.",
-    Seam(DISPATCHER, "Dispatcher._refuse"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.refuse"),
     caught_by="OrdersAreDone",
     in_worlds=operations(WorkerOperationWorld),
 )
@@ -142,15 +142,15 @@ def nobody_is_told_that_it_does_not_count(_: Any) -> Any:
 
 @mutation(
     ROOM,
-    Seam(DISPATCHER, "Dispatcher._refuse_held"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.refuse_held"),
     caught_by="RoomKept",
     in_worlds=cut_off(WorkerOperationWorld),
 )
 def what_a_worker_comes_back_with_in_vain_takes_no_room(_: Any) -> Any:
-    def _refuse_held(self: Any, worker: Worker, task: TaskId) -> None:
-        self._refuse(worker, task)
+    def refuse_held(self: Any, worker: Worker, task: TaskId) -> None:
+        self.refuse(worker, task)
 
-    return _refuse_held
+    return refuse_held
 
 
 @mutation(
@@ -176,29 +176,29 @@ def what_was_cut_off_takes_no_room(_: Any) -> property:
 def a_result_is_called_recorded_at_once(really: Any) -> Any:
     def _done(self: Any, worker: Worker, outcome: Outcome, at: At) -> None:
         really(self, worker, outcome, at)
-        attempt = self._attempts.get(task_of(outcome.ref))
+        attempt = self._ledger.get(task_of(outcome.ref))
         if attempt is not None:
-            self._is_recorded(attempt)
+            self._acks.confirm(attempt)
 
     return _done
 
 
 @mutation(
     KEPT,
-    Seam(DISPATCHER, "Dispatcher._note_recorded"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.note_recorded"),
     caught_by="RecordedIsKept",
     in_worlds=side_by_side(WorkerOperationWorld),
 )
 def any_launch_says_that_all_is_recorded(really: Any) -> Any:
-    def _note_recorded(self: Dispatcher, job_uid: str, _open: Any) -> None:
+    def note_recorded(self: Any, job_uid: str, _open: Any) -> None:
         really(self, job_uid, ())
 
-    return _note_recorded
+    return note_recorded
 
 
 @mutation(
     "A worker is told in the end that a result is recorded.",
-    Seam(DISPATCHER, "Dispatcher._is_recorded"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.confirm"),
     caught_by="OrdersAreDone",
     in_worlds=operations(WorkerOperationWorld),
 )

@@ -18,8 +18,8 @@ from interlock.forecast.rehearsal.simulated_machine import SIGKILL, Life, read_b
 from interlock.resources.tasks import TaskId, TaskOrder, number_in_round, task_name
 from interlock.resources.work import PythonCall, PythonWork
 from interlock.resources.work_types import WORKERS
+from interlock.runtimes.workers.admittance import RefusedWorkerError
 from interlock.runtimes.workers.attempts import task_of
-from interlock.runtimes.workers.dispatcher import RefusedWorkerError
 from interlock.runtimes.workers.protocol import (
     Call,
     Done,

@@ -17,8 +17,8 @@ from interlock.resources.tasks import (
     TaskStatus,
 )
 from interlock.resources.work_types import WORKERS
+from interlock.runtimes.workers.admittance import RefusedWorkerError
 from interlock.runtimes.workers.attempts import task_of
-from interlock.runtimes.workers.dispatcher import RefusedWorkerError
 from interlock.runtimes.workers.protocol import (
     MAX_FRAME,
     Orders,

@@ -1,4 +1,4 @@
-"""The hand-out: which of the waiting orders a worker with room gets next, the oldest first.
+"""Crews and lines: which of the waiting orders a worker with room gets next, the oldest first.
 
 Workers that can do the same make a crew, and orders that the same workers can do stand in one line.
 Every step costs as much as what changed: neither all orders nor all workers are ever gone through.
