@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from interlock.resources.tasks import ReportState, TaskId, TaskReport
-from interlock.runtimes.workers.attempts import Worker
+from interlock.runtimes.workers.attempts import Phase, Worker
 from interlock.runtimes.workers.protocol import Ref
 from support.dispatcher_desk import Desk
 
@@ -91,6 +91,12 @@ class Dispatching(RuleBasedStateMachine):
             self.desk.stop(self.launched[pick % len(self.launched)], grace_s)
 
     @rule(pick=PICK)
+    def record(self, pick: int) -> None:
+        """What was said last of an attempt is durable."""
+        if self.launched:
+            self.desk.record(self.launched[pick % len(self.launched)])
+
+    @rule(pick=PICK)
     def forget(self, pick: int) -> None:
         if self.launched:
             task = self.launched[pick % len(self.launched)]
@@ -134,8 +140,15 @@ class Dispatching(RuleBasedStateMachine):
         return self.desk.dispatcher.need_of(task)[0]
 
     @invariant()
+    def what_was_told_to_wait_is_handed_out_when_it_is_recorded_to_have_started(self) -> None:
+        """Else a server that comes after this one would take it for one that nobody has."""
+        given = {task for worker in self.everybody for task in self.desk.has(worker)}
+        assert not (given & self.desk.told_waiting) - self.desk.recorded_running
+
+    @invariant()
     def who_is_at_work_has_a_lease(self) -> None:
-        at_work = any(worker.at_work for worker in self.workers.values())
+        held = [one for worker in self.workers.values() for one in worker.at_work.values()]
+        at_work = any(one.phase is Phase.AT_WORK for one in held)
         assert not at_work or self.desk.dispatcher.next_at() is not None
 
 

@@ -14,7 +14,7 @@ from interlock.resources.job import Job
 from interlock.resources.operation import StepState, StepStatus
 from interlock.resources.tasks import EndedTask, TaskId, TaskOrder, TaskReport
 from interlock.resources.work import PythonWork
-from interlock.runtimes.workers.attempts import At, Phase, Worker, task_of
+from interlock.runtimes.workers.attempts import At, Attempt, Phase, Worker, task_of
 from interlock.runtimes.workers.protocol import Outcome
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 
@@ -25,6 +25,7 @@ LAUNCH = Seam(DISPATCHER, "Dispatcher.launch")
 CUT_OFF = Seam("interlock.execution.operations", "_cut_off")
 
 ONCE = "An order is handed out once, whatever becomes of it."
+WAITED = "No worker was ever told to do what a status has as waiting for one."
 COUNTS = "What is said of an attempt counts once, and only from the worker that has it."
 KEPT = "A worker is told that it may forget a result only when that is durable."
 ROOM = "What a worker may still be doing takes up its room."
@@ -81,6 +82,32 @@ def _first_time(really: Any) -> Any:
         really(self, order, at)
 
     return launch
+
+
+# What waits
+
+
+@mutation(
+    WAITED,
+    Seam("interlock.resources.tasks", "waits_for_worker"),
+    caught_by="WaitingIsTrue",
+    in_worlds=operations(WorkerOperationWorld),
+)
+def an_inherited_order_is_given_at_once(_: Any) -> Any:
+    return lambda task: task.started_at is None
+
+
+@mutation(
+    WAITED,
+    Seam("interlock.runtimes.workers.placement", "Placement.assign"),
+    caught_by="WaitingIsTrue",
+    in_worlds=operations(WorkerOperationWorld),
+)
+def what_is_recorded_to_wait_is_handed_out(_: Any) -> Any:
+    def assign(self: Any, worker: Worker, attempt: Attempt, at: At) -> None:
+        self.give(worker, attempt, at)
+
+    return assign
 
 
 # For how long

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.forecast.rehearsal.simulated_machine import Life
-from interlock.resources.tasks import EndedTask, ReportState, TaskId, TaskReport, TaskResult
+from interlock.resources.job import Job
+from interlock.resources.tasks import (
+    EndedTask,
+    PendingReason,
+    ReportState,
+    TaskId,
+    TaskReport,
+    TaskResult,
+)
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.workers.attempts import task_of
+from interlock.runtimes.workers.dispatcher import LEASE_S
 from interlock.runtimes.workers.protocol import (
     Cancel,
     FromServer,
@@ -88,6 +98,50 @@ class HandedOutOnce(WorkerPromise):
         is_known = any((one.index, one.attempt) == (task.task, task.attempt) for one in active)
         if not is_known and task not in self.books.recorded:
             raise self.broken(f"{name} is handed out and was never recorded", name)
+
+
+class WaitingIsTrue(WorkerPromise):
+    """What a status has as waiting for a worker nobody was told to do, or may be doing.
+
+    And what is recorded as over without having begun was told to nobody for the length of a lease.
+    """
+
+    def __init__(self, truth: Truth, crowd: Crowd, books: Books) -> None:
+        super().__init__(truth, crowd, books)
+        self._given: dict[TaskId, tuple[float, str]] = {}
+        #: What began in vain, and was looked at when it was recorded.
+        self._unbegun: set[TaskId] = set()
+
+    def handed_out(self, task: TaskId, worker: str) -> None:
+        """It does not wait, as far as anybody can read."""
+        self._given[task] = (self.crowd.loop.time(), worker)
+        job = self.truth.by_uid.get(task.job_uid)
+        if job is not None:
+            self._check(job, f"is handed to {worker}")
+
+    def wrote(self, change: Change) -> None:
+        """Nobody was told to do what waits from now on."""
+        _, after = jobs_of(change)
+        if after is None:
+            return
+        self._check(after, "is told to")
+        for end in after.status.execution.ended:
+            task = TaskId(after.metadata.uid, end.index, end.attempt)
+            is_unbegun = end.result is TaskResult.INTERRUPTED and end.started_at is None
+            if not is_unbegun or task in self._unbegun:
+                continue
+            self._unbegun.add(task)
+            at_s, who = self._given.get(task, (-inf, ""))
+            if self.crowd.loop.time() - at_s < LEASE_S and not self.crowd.has_rivals:
+                name = after.metadata.name
+                raise self.broken(f"{end.name} never began, and {who} was told to do it", name)
+
+    def _check(self, job: Job, what: str) -> None:
+        for one in job.status.execution.active:
+            task = TaskId(job.metadata.uid, one.index, one.attempt)
+            waits = one.reason in (PendingReason.NO_WORKER, PendingReason.WORKERS_BUSY)
+            if waits and task in self._given:
+                raise self.broken(f"{one.name} {what}, and is recorded to wait", job.metadata.name)
 
 
 class WordsCount(WorkerPromise):
@@ -198,6 +252,7 @@ class OrdersAreDone(WorkerPromise):
 
 WORKER_PROMISES: tuple[type[WorkerPromise], ...] = (
     HandedOutOnce,
+    WaitingIsTrue,
     WordsCount,
     RecordedIsKept,
     RoomKept,

@@ -19,6 +19,8 @@ class Alarms:
         self._set = 0
         #: Attempts that run and were not told of yet, and when they are; in that order.
         self._quiet: deque[tuple[float, Attempt]] = deque()
+        #: The same of those that wait.
+        self._waiting: deque[tuple[float, Attempt]] = deque()
 
     def watch(self, due: Attempt | Line) -> None:
         """Ring once something is due; set anew whenever that became earlier."""
@@ -30,13 +32,19 @@ class Alarms:
         """Have it told at `tick` that an attempt runs, if it still does."""
         self._quiet.append((tick, attempt))
 
+    def tell_waiting_later(self, attempt: Attempt, tick: float) -> None:
+        """Have it told at `tick` that an attempt waits, if it still does."""
+        self._waiting.append((tick, attempt))
+
     def next_at(self) -> float | None:
         """When time alone makes a difference next."""
         while self._due and self._due[0][2].due_at == inf:
             heappop(self._due)
         while self._quiet and self._quiet[0][1].phase is not Phase.AT_WORK:
             self._quiet.popleft()
-        moments = [queue[0][0] for queue in (self._due, self._quiet) if queue]
+        while self._waiting and not _waits_untold(self._waiting[0][1]):
+            self._waiting.popleft()
+        moments = [queue[0][0] for queue in (self._due, self._quiet, self._waiting) if queue]
         return min(moments, default=None)
 
     def is_late(self, tick: float, by_s: float) -> bool:
@@ -50,6 +58,13 @@ class Alarms:
             if attempt.phase is Phase.AT_WORK:
                 yield attempt
 
+    def take_waiting(self, tick: float) -> Iterator[Attempt]:
+        """The attempts that have waited so long that it is told that they do."""
+        while self._waiting and self._waiting[0][0] <= tick:
+            attempt = self._waiting.popleft()[1]
+            if _waits_untold(attempt):
+                yield attempt
+
     def take_due(self, tick: float) -> Iterator[Attempt | Line]:
         """What is due by now."""
         while self._due and self._due[0][0] <= tick:
@@ -58,3 +73,7 @@ class Alarms:
                 self.watch(due)
             else:
                 yield due
+
+
+def _waits_untold(attempt: Attempt) -> bool:
+    return attempt.phase is Phase.WAITING and not attempt.told_waiting

@@ -41,6 +41,8 @@ class Phase(Enum):
 
     #: Nobody has it.
     WAITING = auto()
+    #: A worker is to have it once it is written down that it starts: until then it is not told.
+    PROMISED = auto()
     #: A worker has it, and a lease on it.
     AT_WORK = auto()
     #: It was ordered before this dispatcher began: some worker may have it.
@@ -64,6 +66,7 @@ class Attempt:
         "size",
         "stop_by",
         "teller",
+        "told_waiting",
         "worker",
     )
 
@@ -77,6 +80,8 @@ class Attempt:
         self.call: Call | None = None
         self.size = 0
         self.need: Need = ("", "")
+        #: Whether it was told that it waits: its status may say so.
+        self.told_waiting = False
         #: Who has it.
         self.worker: Worker | None = None
         self.lease_until = inf

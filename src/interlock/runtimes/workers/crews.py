@@ -146,6 +146,11 @@ class Crews:
                 return worker
         return None
 
+    def can_do(self, need: Need) -> bool:
+        """Whether there is anybody who can do this, with room or without."""
+        line = self._lines.get(need)
+        return line is not None and bool(line.crews)
+
     def next_for(self, crew: Crew) -> Attempt | None:
         """The oldest order that waits for a crew."""
         while crew.oldest:

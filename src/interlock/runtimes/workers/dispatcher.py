@@ -21,6 +21,15 @@ Why no result of a step is lost, and none counts twice:
   said so for the length of a lease, it ends as interrupted, and later words are refused. The
   control plane then makes an attempt with another number, so that nothing is ever handed out twice
   by one name.
+- What has waited for a while (`placement.WAITS_AFTER_S`), or waits for somebody who can do it, is
+  told to wait, and the status says so. Whoever it was launched at then tells a worker to do it only
+  after the status says that it has started, and never says again that it waits. So no worker was
+  ever told to do what a status has as waiting, and no server but the one that launched it can have
+  one told: it needs a write on that very status first. After a restart the report of such an
+  attempt says that it is over, and the control plane takes that for its end only where the status
+  that this compare-and-set replaces still has it as waiting. Of two servers whose writes meet one
+  comes to nothing: either the attempt has started, and is waited for as INHERITED, or it has ended
+  and is never handed out, and another with a new number is, at once.
 - An order that the control plane repeats (`again`) may have been handed out by another server: if
   it is not known it is inherited too. Only an order that is given for the first time is handed out,
   because nobody else can have had it.
@@ -43,6 +52,7 @@ from interlock.resources.tasks import (
     TaskReport,
     progress_of,
     returned_of,
+    waits_for_worker,
 )
 from interlock.resources.work import PythonWork
 from interlock.resources.work_types import WORKERS
@@ -101,6 +111,8 @@ class Dispatcher:
         self._workers: dict[str, Worker] = {}
         self._alarms = Alarms()
         self._began: float | None = None
+        #: What waited at another server and is over, unless that has given it away after all.
+        self._unsure: dict[str, list[Attempt]] = {}
         self._dirty: dict[Worker, None] = {}
         self.counts = counts or Counts()
         self._acks = Acknowledgements(self._ledger, self._workers, self.counts, self._post)
@@ -125,6 +137,31 @@ class Dispatcher:
                 is_known = self._ledger.get(id) is not None or self._ledger.is_forgotten(id)
                 if task.runtime == WORKERS and not is_known:
                     self._inherit(id, inherited(job, task), at)
+
+    def awaits(self, job_uid: str) -> bool:
+        """Whether it makes a difference what is durable of a Job."""
+        return self._placement.has_promised(job_uid) or job_uid in self._unsure
+
+    def heard(self, job: Job, at: At) -> None:
+        """Take in what is durable of a Job by now."""
+        self._placement.heard(job, at)
+        uid = job.metadata.uid
+        unsure = self._unsure.pop(uid, ())
+        active = {TaskId(uid, one.index, one.attempt): one for one in job.status.execution.active}
+        for attempt in unsure:
+            task = active.get(attempt.id)
+            if attempt.phase is not Phase.INHERITED:
+                continue
+            if task is None:
+                self._end(attempt, at, interrupted=True)
+            elif waits_for_worker(task):
+                self._unsure.setdefault(uid, []).append(attempt)
+            else:
+                # The server before has given it to a worker after all, and had written so.
+                attempt.lease_until = at.tick + self._lease_s
+                self._alarms.watch(attempt)
+                attempt.report = inherited(job, task)
+                self._ledger.tell(attempt)
 
     def launch(self, order: TaskOrder, at: At) -> None:
         """Have an attempt made: by a worker that has room, or in its turn."""
@@ -171,6 +208,9 @@ class Dispatcher:
             self._placement.stop_waiting(attempt)
             attempt.report = replace(attempt.report, stopped=True)
             self._not_started(attempt, _STOPPED_BEFORE)
+            return
+        if attempt.phase is Phase.PROMISED:
+            self._end(attempt, at, stopped=True, message=_STOPPED_BEFORE)
             return
         stop_by = at.tick + max(0.0, grace_s)
         if stop_by < attempt.stop_by:
@@ -251,7 +291,9 @@ class Dispatcher:
     def has(self, worker: Worker, task: TaskId) -> bool:
         """Whether a worker has an attempt, and what it says of it counts."""
         attempt = self._ledger.get(task)
-        return attempt is not None and attempt.worker is worker
+        if attempt is None or attempt.phase is not Phase.AT_WORK:
+            return False
+        return attempt.worker is worker
 
     def need_of(self, task: TaskId) -> Need:
         """The function and the queue that a known attempt is of."""
@@ -277,6 +319,8 @@ class Dispatcher:
                     attempt.lease_until = max(attempt.lease_until, at.tick + self._touch_every_s)
         for attempt in self._alarms.take_lasting(at.tick):
             self._ledger.tell(attempt)
+        for attempt in self._alarms.take_waiting(at.tick):
+            self._placement.tell_busy(attempt)
         for due in self._alarms.take_due(at.tick):
             if isinstance(due, Line):
                 self._placement.tell_unserved(due)
@@ -334,7 +378,7 @@ class Dispatcher:
             else:
                 self._acks.refuse_held(worker, task)
             return
-        is_its_own = attempt.worker is not None and attempt.worker is before
+        is_its_own = attempt.phase is Phase.AT_WORK and attempt.worker is before
         if attempt.phase is Phase.INHERITED or is_its_own:
             if before is not None:
                 before.at_work.pop(task, None)
@@ -353,13 +397,15 @@ class Dispatcher:
         attempt.lease_until = max(self._began + self._lease_s, at.tick)
         self._alarms.watch(attempt)
         self._ledger.tell(attempt)
+        if report.interrupted:
+            self._unsure.setdefault(task.job_uid, []).append(attempt)
 
     # What ends
 
     def _done(self, worker: Worker, outcome: Outcome, at: At) -> None:
         task = task_of(outcome.ref)
         attempt = self._ledger.get(task)
-        if attempt is None or attempt.worker is not worker:
+        if attempt is None or not self.has(worker, task):
             is_known = task in worker.lost
             worker.lost.pop(task, None)
             self._placement.room_changed(worker)
@@ -412,6 +458,8 @@ class Dispatcher:
 
     def _end(self, attempt: Attempt, at: At, **told: object) -> None:
         worker, attempt.worker = attempt.worker, None
+        if attempt.phase is Phase.PROMISED:
+            self._placement.break_promise(attempt)
         attempt.phase = Phase.OVER
         attempt.call = None
         if worker is not None:

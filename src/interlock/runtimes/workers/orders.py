@@ -5,9 +5,18 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from interlock.resources.job import Job
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport, TaskStatus
+from interlock.resources.tasks import (
+    ReportState,
+    TaskId,
+    TaskOrder,
+    TaskReport,
+    TaskStatus,
+    waits_for_worker,
+)
 from interlock.resources.work import PythonWork
 from interlock.runtimes.workers.protocol import Call, Ref
+
+_WAITED = "it waited for a worker when its server was restarted"
 
 
 def call_of(order: TaskOrder, work: PythonWork) -> Call:
@@ -45,15 +54,19 @@ def accepted_as(order: TaskOrder) -> TaskReport:
 
 
 def inherited(job: Job, task: TaskStatus) -> TaskReport:
-    """The report of an attempt as the status of its Job has it."""
+    """The report of an attempt as the status of its Job has it.
+
+    What waits there for a worker was given to none, and is over unless it says otherwise by now.
+    """
     seen = task.started_at is not None
     id = TaskId(job.metadata.uid, task.index, task.attempt)
     return replace(
         accepted(id, job.metadata.namespace, job.metadata.name),
         state=ReportState.RUNNING if seen else ReportState.ACCEPTED,
         started_at=task.started_at,
-        message=task.message,
+        message=_WAITED if waits_for_worker(task) else task.message,
         reason=None if seen else task.reason,
         progress=task.progress,
+        interrupted=waits_for_worker(task),
         job_version=job.status.admission.sequence,
     )

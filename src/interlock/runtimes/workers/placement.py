@@ -1,4 +1,8 @@
-"""Placement: an order goes to a worker with room, or waits and says why."""
+"""Placement: an order goes to a worker with room, or waits and says why.
+
+What has waited for a while is told to wait, and its Job's status says so. From then on it is only
+promised to a worker that has room, and given to it once the status says that it has started.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from math import inf
 
 from msgspec.structs import replace
 
-from interlock.resources.tasks import PendingReason, ReportState
+from interlock.resources.job import Job
+from interlock.resources.tasks import PendingReason, ReportState, TaskId
 from interlock.runtimes.workers.alarms import Alarms
 from interlock.runtimes.workers.attempts import At, Attempt, Counts, Phase, Worker
 from interlock.runtimes.workers.crews import Crews, Line
@@ -15,6 +20,8 @@ from interlock.runtimes.workers.ledger import Ledger
 
 #: Workers come back within this when the connection broke: then nobody is told that none is there.
 _TELL_AFTER_S = 2.0
+#: What has waited for so long although somebody can do it is told to wait.
+WAITS_AFTER_S = 1.0
 
 
 class Placement:
@@ -40,6 +47,8 @@ class Placement:
         self._lease_s = lease_s
         self._quiet_s = quiet_s
         self._crews = Crews()
+        #: What is promised and not given yet, by Job.
+        self._promised: dict[str, dict[TaskId, Attempt]] = {}
 
     @property
     def waiting(self) -> int:
@@ -51,21 +60,25 @@ class Placement:
         preferred = self._workers.get(self._ledger.last.get(attempt.id.job_uid, ""))
         worker = self._crews.free_for(attempt.need, preferred)
         if worker is not None:
-            self.give(worker, attempt, at)
+            self.assign(worker, attempt, at)
             return
         line = self._crews.wait(attempt)
         if line.tell_at <= at.tick:
             self.tell_unserved(line, (attempt,))
         else:
+            self._alarms.tell_waiting_later(attempt, at.tick + WAITS_AFTER_S)
             self._ledger.tell(attempt)
 
     def enter(self, worker: Worker, at: At) -> None:
         """A worker takes orders from now on."""
-        for line in self._crews.enter(worker):
-            for attempt in line.waiting:
-                if attempt.report.reason is not None:
-                    self._ledger.tell(attempt, reason=None, message="")
+        served = self._crews.enter(worker)
         self.hand_out(worker, at)
+        for line in served:
+            for attempt in line.waiting:
+                if attempt.told_waiting:
+                    self.tell_busy(attempt)
+                else:
+                    self._alarms.tell_waiting_later(attempt, at.tick + WAITS_AFTER_S)
 
     def hand_out(self, worker: Worker, at: At) -> None:
         """Give a worker the oldest orders that wait for it, as far as it has room."""
@@ -75,7 +88,42 @@ class Placement:
             if attempt is None:
                 return
             self._crews.stop_waiting(attempt)
+            self.assign(worker, attempt, at)
+
+    def assign(self, worker: Worker, attempt: Attempt, at: At) -> None:
+        """Give an order to a worker, or promise it until its status does not say that it waits."""
+        if not attempt.told_waiting:
             self.give(worker, attempt, at)
+            return
+        attempt.phase = Phase.PROMISED
+        self._promised.setdefault(attempt.id.job_uid, {})[attempt.id] = attempt
+        self._hold_place(worker, attempt, at)
+        self._ledger.tell(attempt)
+
+    def heard(self, job: Job, at: At) -> None:
+        """Give what was promised, and is written down to have started by now."""
+        promised = self._promised.get(job.metadata.uid)
+        if not promised:
+            return
+        for task in job.status.execution.active:
+            attempt = promised.get(TaskId(job.metadata.uid, task.index, task.attempt))
+            if attempt is not None and task.started_at is not None:
+                worker = attempt.worker
+                assert worker is not None, f"{attempt.id}: promised to nobody"
+                self.break_promise(attempt)
+                self.give(worker, attempt, at)
+
+    def has_promised(self, job_uid: str) -> bool:
+        """Whether something of a Job is promised to a worker."""
+        return job_uid in self._promised
+
+    def break_promise(self, attempt: Attempt) -> None:
+        """An attempt is not promised any more."""
+        uid = attempt.id.job_uid
+        promised = self._promised[uid]
+        del promised[attempt.id]
+        if not promised:
+            del self._promised[uid]
 
     def give(self, worker: Worker, attempt: Attempt, at: At) -> None:
         """Have a worker told what is to be done, and count on it for that."""
@@ -87,24 +135,31 @@ class Placement:
 
     def put_to_work(self, worker: Worker, attempt: Attempt, at: At) -> None:
         """A worker has an attempt, and a lease on it."""
+        was_promised = attempt.phase is Phase.PROMISED
         attempt.phase = Phase.AT_WORK
-        attempt.worker = worker
         attempt.lease_until = at.tick + self._lease_s
+        self._alarms.watch(attempt)
+        if was_promised:
+            return
+        self._hold_place(worker, attempt, at)
+        if self._quiet_s and not self._ledger.is_news(attempt):
+            self._alarms.tell_later(attempt, at.tick + self._quiet_s)
+        else:
+            self._ledger.tell(attempt)
+
+    def _hold_place(self, worker: Worker, attempt: Attempt, at: At) -> None:
+        attempt.worker = worker
         worker.at_work[attempt.id] = attempt
         self._ledger.last[attempt.id.job_uid] = worker.hello.incarnation
         self._crews.room_changed(worker)
-        self._alarms.watch(attempt)
         attempt.report = replace(
             attempt.report,
             state=ReportState.RUNNING,
             started_at=attempt.report.started_at or at.now,
             reason=None,
             message="",
+            interrupted=False,
         )
-        if self._quiet_s and not self._ledger.is_news(attempt):
-            self._alarms.tell_later(attempt, at.tick + self._quiet_s)
-        else:
-            self._ledger.tell(attempt)
 
     def room_changed(self, worker: Worker) -> None:
         """A worker has more room than before, or less."""
@@ -127,7 +182,18 @@ class Placement:
             told += f" and serves queue {queue}"
         for attempt in tuple(line.waiting) if waiting is None else waiting:
             if attempt.report.message != told:
-                self._ledger.tell(attempt, reason=PendingReason.OTHER, message=told)
+                self._tell_waiting(attempt, PendingReason.NO_WORKER, told)
         if line.tell_at < inf:
             # Whoever comes to wait from now on is told at once.
             line.tell_at = -inf
+
+    def tell_busy(self, attempt: Attempt) -> None:
+        """Say that an order waits although somebody can do it, if that is so."""
+        if not self._crews.can_do(attempt.need):
+            return
+        told = f"every worker that has loaded {attempt.need[0]} is busy"
+        self._tell_waiting(attempt, PendingReason.WORKERS_BUSY, told)
+
+    def _tell_waiting(self, attempt: Attempt, reason: PendingReason, told: str) -> None:
+        attempt.told_waiting = True
+        self._ledger.tell(attempt, reason=reason, message=told)
