@@ -11,6 +11,7 @@ from interlock.resources.steps import StepWork
 from interlock.resources.tasks import TaskResult
 from support.simulation.faults import CALM
 from support.simulation.script import CreateJob, CutWorker, KillJob, OperateJob, Step
+from support.simulation.worker_script import KILLS
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 
 
@@ -45,6 +46,23 @@ def test_what_another_control_plane_refused_takes_up_room_too(seed: int) -> None
     cuts = [Step(15.0 + 7.0 * at, CutWorker(at)) for at in range(20)]
 
     assert str(WorkerOperationWorld(seed, (*jobs, *cuts), CALM).run().broken) == "None"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_who_is_beside_what_kills_its_worker_does_not_pay(seed: int) -> None:
+    """Nobody but the killer may be cut off at all, as far as that counts."""
+    kills = Operated(name="a", run=StepWork(process=ProcessSpec(command=("work", "5", KILLS))))
+    calm = Operated(name="a", run=StepWork(process=ProcessSpec(command=("work", "9"))))
+    bad = JobSpec(steps=(kills,), max_interruptions=2)
+    good = JobSpec(steps=(calm,), max_interruptions=0)
+    jobs = [Step(10.0 + at / 10, CreateJob(name=f"op-{at}", spec=good)) for at in range(9)]
+    script = (*jobs[:4], Step(10.35, CreateJob(name="bad", spec=bad)), *jobs[4:])
+    world = WorkerOperationWorld(seed, script, CALM)
+
+    assert str(world.run().broken) == "None"
+    for job in world.truth.by_uid.values():
+        assert job.status.execution.result is not None
+        assert job.metadata.name == "bad" or "cut off" not in job.status.execution.message
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -187,6 +187,7 @@ def _over(task: TaskStatus, report: TaskReport, now: datetime) -> EndedTask:
         stop_cause=task.stop_cause,
         message=report.message or _default_message(report),
         returned=_kept(report.returned),
+        beside_others=report.beside_others,
     )
 
 

@@ -186,6 +186,8 @@ class EndedTask(Noun):
     stop_cause: StopCause | None = None
     message: str = ""
     returned: Returned | None = None
+    #: Of one that was cut off: whether others were at work in the same process, as far as is known.
+    beside_others: bool = False
 
 
 class RetryWait(Noun):
@@ -341,6 +343,8 @@ class TaskReport(Noun):
     #: something there, and nothing that it says counts any more. Of one that was accepted: it
     #: waited at another server, and is over if its status still says that it waits for a worker.
     interrupted: bool = False
+    #: Whether it is not known to have been all that its worker's process was at when that was lost.
+    beside_others: bool = False
     #: The runtime that tells this; empty for the mode's own.
     runtime: str = ""
     #: As in the order: whoever has heard all up to it and finds no such Job knows it is gone.

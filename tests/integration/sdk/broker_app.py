@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,14 @@ def call_in(place: str) -> None:
 @app.operation(target="rooms/{place}")
 def visit(place: str) -> None:
     knock()
+
+
+@app.step()
+def crash(ctx: Context) -> None:
+    note("crash")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.operation(target="rooms/{place}", max_interruptions=1)
+def tear_down(place: str) -> None:
+    crash()

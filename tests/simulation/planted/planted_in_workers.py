@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from grounds import cut_off, operations, side_by_side
+from grounds import cut_off, killers, operations, side_by_side
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
@@ -22,10 +22,12 @@ DISPATCHER = "interlock.runtimes.workers.dispatcher"
 ACKNOWLEDGEMENT = "interlock.runtimes.workers.acknowledgement"
 DONE = Seam(DISPATCHER, "Dispatcher._done")
 LAUNCH = Seam(DISPATCHER, "Dispatcher.launch")
+BLAME = Seam("interlock.execution.quarantine", "is_counted")
 CUT_OFF = Seam("interlock.execution.operations", "_cut_off")
 
 ONCE = "An order is handed out once, whatever becomes of it."
 WAITED = "No worker was ever told to do what a status has as waiting for one."
+SPARED = "A step that kills its worker comes to an end, and who is beside it does not pay for it."
 COUNTS = "What is said of an attempt counts once, and only from the worker that has it."
 KEPT = "A worker is told that it may forget a result only when that is durable."
 ROOM = "What a worker may still be doing takes up its room."
@@ -140,6 +142,47 @@ def what_is_inherited_is_waited_for_for_ever(_: Any) -> Any:
         self._ledger.tell(self._ledger.add(task, Phase.INHERITED, report))
 
     return _inherit
+
+
+# Who killed it
+
+
+@mutation(SPARED, BLAME, caught_by="RetriesKept", in_worlds=killers(WorkerOperationWorld))
+def whoever_is_beside_a_killer_pays(_: Any) -> Any:
+    return lambda _step, end: end.started_at is not None
+
+
+@mutation(SPARED, BLAME, caught_by="RetriesKept", in_worlds=killers(WorkerOperationWorld))
+def a_killer_never_pays(_: Any) -> Any:
+    return lambda _step, _end: False
+
+
+@mutation(
+    SPARED,
+    Seam(DISPATCHER, "Dispatcher._cut"),
+    caught_by="NeighboursSpared",
+    in_worlds=killers(WorkerOperationWorld),
+)
+def whoever_is_lost_is_told_to_have_been_alone(really: Any) -> Any:
+    def _cut(self: Any, attempt: Attempt, why: str, at: At, *, beside_others: bool) -> None:
+        assert beside_others in (True, False)
+        really(self, attempt, why, at, beside_others=False)
+
+    return _cut
+
+
+@mutation(
+    SPARED,
+    Seam("interlock.runtimes.workers.placement", "Placement.place"),
+    caught_by="NeighboursSpared",
+    in_worlds=killers(WorkerOperationWorld),
+)
+def suspects_are_run_beside_others(really: Any) -> Any:
+    def place(self: Any, attempt: Attempt, at: At) -> None:
+        attempt.is_alone = False
+        really(self, attempt, at)
+
+    return place
 
 
 # Whose word counts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.job import Job
+from interlock.resources.operation import ELABORATION, is_undo, step_of
 from interlock.resources.tasks import (
     EndedTask,
     PendingReason,
@@ -60,6 +61,9 @@ class WorkerPromise(Promise):
     def told_recorded(self, task: TaskId, worker: str) -> None:
         """A worker is told that it may forget a result."""
 
+    def begun(self, worker: SimWorker, life: Life) -> None:
+        """A worker begins an attempt, beside what it is at."""
+
     def reported(self, runtime: WorkerRuntime, report: TaskReport) -> None:
         """A dispatcher says what became of an attempt."""
 
@@ -75,6 +79,8 @@ class Books:
         #: What dispatchers said is over, and what was begun only after that.
         self.over: set[TaskId] = set()
         self.late: set[TaskId] = set()
+        #: How many were at work where an attempt was lost, it included, when its worker died.
+        self.company: dict[TaskId, int] = {}
         #: When a dispatcher heard of an attempt last from the worker that has it, and from whom.
         self.words: dict[tuple[WorkerRuntime, TaskId], tuple[float, str]] = {}
 
@@ -219,6 +225,42 @@ class RecordedIsKept(WorkerPromise):
             raise self.broken(told, name)
 
 
+class NeighboursSpared(WorkerPromise):
+    """Who is beside what kills its worker pays for that at most once, and not of its own.
+
+    What was cut off beside others is told to have been; and what was cut off once is run alone,
+    unless connections broke: a worker that comes again did not die.
+    """
+
+    def begun(self, worker: SimWorker, life: Life) -> None:
+        """Nobody who is suspected is beside anybody else."""
+        if self.crowd.was_cut or self.crowd.has_rivals or len(worker.lives) < 2:
+            return
+        for one in worker.lives.values():
+            job = self.truth.by_uid.get(one.order.job_uid)
+            operation = job.status.execution.operation if job is not None else None
+            if job is None or operation is None or one.order.id in self.books.recorded:
+                continue
+            if not operation.steps:
+                continue
+            index = one.order.index
+            step = operation.steps[0 if index == ELABORATION else step_of(index)]
+            if step.suspected and not is_undo(index):
+                told = f"{one.order.name} is suspected, and {life.order.name} begins beside it"
+                raise self.broken(told, job.metadata.name)
+
+    def wrote(self, change: Change) -> None:
+        """What was not alone when its worker died is told to have been beside others."""
+        _, after = jobs_of(change)
+        for end in after.status.execution.ended if after is not None else ():
+            assert after is not None
+            task = TaskId(after.metadata.uid, end.index, end.attempt)
+            beside = self.books.company.pop(task, 1) - 1
+            if end.result is TaskResult.INTERRUPTED and beside and not end.beside_others:
+                told = f"{end.name} died beside {beside} others, and alone is told"
+                raise self.broken(told, after.metadata.name)
+
+
 class RoomKept(WorkerPromise):
     """A worker is given no more than it has room for, what was cut off and goes on there included.
 
@@ -255,6 +297,7 @@ WORKER_PROMISES: tuple[type[WorkerPromise], ...] = (
     WaitingIsTrue,
     WordsCount,
     RecordedIsKept,
+    NeighboursSpared,
     RoomKept,
     OrdersAreDone,
 )
@@ -287,6 +330,17 @@ class WorkerJudge:
             self._fenced.add(task)
         else:
             self._judge.started(life)
+
+    def is_beside(self, worker: SimWorker, life: Life) -> None:
+        """What a worker is at when it begins something."""
+        for promise in self.promises:
+            promise.begun(worker, life)
+
+    def dies(self, worker: SimWorker) -> None:
+        """A worker dies with what it is at. What was said to be over by then is not of these."""
+        for task in worker.lives:
+            if task not in self.books.over:
+                self.books.company[task] = len(worker.lives)
 
     def declined(self, deed: Deed) -> None:
         """A function is not called, and a worker says that it failed."""

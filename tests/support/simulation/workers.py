@@ -39,7 +39,7 @@ from interlock.sdk.calling import Answer
 from interlock.sdk.worker.desk import Attempt, Desk, WorkerIdentity
 from support.simulation.faults import Weather, Wire
 from support.simulation.history import History
-from support.simulation.worker_script import FOR_GOOD_S, FUNCTIONS, SLOW, read_made
+from support.simulation.worker_script import FOR_GOOD_S, FUNCTIONS, KILLS, SLOW, read_made
 
 if TYPE_CHECKING:
     from support.simulation.worker_promises import WorkerJudge
@@ -127,6 +127,7 @@ class Line:
             return
         self.is_broken = True
         self._crowd.lines.pop(self, None)
+        self._crowd.was_cut = self._crowd.was_cut or self.worker.alive
         self._crowd.later(self.worker.process, self.worker.lost, self)
         self._crowd.later(self.server.process, self._left, "the connection broke")
 
@@ -341,7 +342,8 @@ class SimWorker:
     def _end(self, attempt: Attempt, life: Life, error: str = "") -> None:
         if life.order.id not in self.lives:
             return
-        if self._crowd.happens(self._crowd.rates.dies):
+        kills = KILLS in attempt.call.args["words"]
+        if kills or self._crowd.happens(self._crowd.rates.dies):
             self._crowd.die(self)
             return
         if life.ending is not None:
@@ -420,6 +422,8 @@ class Crowd:
         self.deeds: list[Deed] = []
         #: How often something happened.
         self.calls = 0
+        #: Whether a connection broke although both its ends lived on.
+        self.was_cut = False
         #: Whether trouble is over.
         self.is_healed = False
         #: Whether control planes lead side by side.
@@ -496,6 +500,7 @@ class Crowd:
     def die(self, worker: SimWorker) -> None:
         """A worker is gone, and all that it did."""
         self._note(worker, "dies")
+        self.judge.dies(worker)
         self._end_life(worker)
 
     def gone(self, worker: SimWorker) -> None:
@@ -577,6 +582,7 @@ class Crowd:
         self.deeds.append(deed)
         self._note(worker, f"begins {life.order.name}, {call.call}", life.order.job)
         self.judge.begins(deed, life)
+        self.judge.is_beside(worker, life)
 
     def declines(self, worker: SimWorker, call: Call, error: str) -> None:
         """A function is not called: it was told to stop before there was a thread for it."""

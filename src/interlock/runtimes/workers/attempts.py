@@ -58,6 +58,7 @@ class Attempt:
         "arrival",
         "call",
         "id",
+        "is_alone",
         "is_recorded",
         "lease_until",
         "need",
@@ -80,6 +81,8 @@ class Attempt:
         self.call: Call | None = None
         self.size = 0
         self.need: Need = ("", "")
+        #: Whether nothing may be done beside it in the process of its worker.
+        self.is_alone = False
         #: Whether it was told that it waits: its status may say so.
         self.told_waiting = False
         #: Who has it.
@@ -110,7 +113,18 @@ class Attempt:
 class Worker:
     """One connection of a worker."""
 
-    __slots__ = ("at_work", "closed", "crew", "hello", "is_draining", "lost", "mail", "since")
+    __slots__ = (
+        "at_work",
+        "closed",
+        "crew",
+        "hello",
+        "is_draining",
+        "kept_for",
+        "lost",
+        "mail",
+        "since",
+        "solo",
+    )
 
     def __init__(self, hello: Hello, since: datetime) -> None:
         self.hello = hello
@@ -119,6 +133,9 @@ class Worker:
         self.at_work: dict[TaskId, Attempt] = {}
         #: What it may still be doing although that does not count: it takes up room.
         self.lost: dict[TaskId, None] = {}
+        #: What it has and does alone, and what it is given nothing for until it can.
+        self.solo: Attempt | None = None
+        self.kept_for: Attempt | None = None
         self.is_draining = False
         self.mail = Mail()
         #: Why it has to be let go; None while it is welcome.
@@ -129,7 +146,19 @@ class Worker:
         """Whether it can be given something."""
         if self.is_draining or self.closed is not None:
             return False
-        return len(self.at_work) + len(self.lost) < self.hello.concurrency
+        if self.solo is not None or self.kept_for is not None:
+            return False
+        return self.busy < self.hello.concurrency
+
+    @property
+    def busy(self) -> int:
+        """How much it is at, whether that counts or not."""
+        return len(self.at_work) + len(self.lost)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can be given something, and is at nothing at all."""
+        return not self.busy and not self.is_draining and self.closed is None
 
 
 class Mail:

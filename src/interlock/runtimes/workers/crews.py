@@ -151,6 +151,13 @@ class Crews:
         line = self._lines.get(need)
         return line is not None and bool(line.crews)
 
+    def who_can_do(self, need: Need) -> Iterator[Worker]:
+        """Everybody who can do this, with room or without."""
+        line = self._lines.get(need)
+        if line is not None:
+            for crew in line.crews:
+                yield from crew.members
+
     def next_for(self, crew: Crew) -> Attempt | None:
         """The oldest order that waits for a crew."""
         while crew.oldest:

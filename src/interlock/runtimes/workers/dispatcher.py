@@ -186,6 +186,7 @@ class Dispatcher:
             return
         attempt.call = call = call_of(order, work)
         attempt.need = (work.function, work.queue)
+        attempt.is_alone = work.alone
         attempt.size = len(msgspec.json.encode(call))
         if attempt.size > MAX_FRAME // 2:
             told = f"{work.function} would be told {attempt.size} bytes"
@@ -205,7 +206,7 @@ class Dispatcher:
         if attempt.phase is Phase.OVER:
             return
         if attempt.phase is Phase.WAITING:
-            self._placement.stop_waiting(attempt)
+            self._placement.stop_waiting(attempt, at)
             attempt.report = replace(attempt.report, stopped=True)
             self._not_started(attempt, _STOPPED_BEFORE)
             return
@@ -300,6 +301,11 @@ class Dispatcher:
         attempt = self._ledger.get(task)
         assert attempt is not None, f"{task}: nobody has ordered it"
         return attempt.need
+
+    def is_alone(self, task: TaskId) -> bool:
+        """Whether a known attempt is given to a worker that has nothing else."""
+        attempt = self._ledger.get(task)
+        return attempt is not None and attempt.is_alone
 
     # Time
 
@@ -432,6 +438,8 @@ class Dispatcher:
     def _expired(self, attempt: Attempt, at: At) -> None:
         """Nobody said in time that an attempt goes on, or that it has stopped."""
         worker = attempt.worker
+        # What no worker has come back with may have been beside anything.
+        beside = worker is None or worker.busy > 1
         if attempt.stop_by <= at.tick:
             why = "it did not end within its grace after it was told to stop"
         elif worker is None:
@@ -441,20 +449,26 @@ class Dispatcher:
         if worker is not None:
             # Before its end is told: it leaves no room for anything else.
             worker.lost[attempt.id] = None
-        self._cut(attempt, why, at)
+        self._cut(attempt, why, at, beside_others=beside)
         if worker is not None and worker.closed is None:
             self._acks.refuse(worker, attempt.id)
 
     def _lose(self, worker: Worker, why: str, at: At) -> None:
         """Everything that a worker has is cut off."""
         self._placement.leave(worker, at)
-        for attempt in tuple(worker.at_work.values()):
-            self._cut(attempt, f"worker {worker.hello.worker} was lost: {why}", at)
+        left = tuple(worker.at_work.values())
+        beside = worker.busy > 1
+        if beside:
+            self._placement.lost(worker, left)
+        for attempt in left:
+            told = f"worker {worker.hello.worker} was lost: {why}"
+            self._cut(attempt, told, at, beside_others=beside)
         worker.lost.clear()
 
-    def _cut(self, attempt: Attempt, why: str, at: At) -> None:
+    def _cut(self, attempt: Attempt, why: str, at: At, *, beside_others: bool) -> None:
         self.counts.cut_off += 1
-        self._end(attempt, at, interrupted=True, message=why[:_MAX_WORDS])
+        told = why[:_MAX_WORDS]
+        self._end(attempt, at, interrupted=True, beside_others=beside_others, message=told)
 
     def _end(self, attempt: Attempt, at: At, **told: object) -> None:
         worker, attempt.worker = attempt.worker, None
@@ -464,6 +478,8 @@ class Dispatcher:
         attempt.call = None
         if worker is not None:
             del worker.at_work[attempt.id]
+            if worker.solo is attempt:
+                worker.solo = None
             worker.mail.calls.pop(attempt.id, None)
             self._placement.room_changed(worker)
         ended = {"state": ReportState.ENDED, "ended_at": at.now, "reason": None, **told}

@@ -17,11 +17,15 @@ from interlock.runtimes.workers.alarms import Alarms
 from interlock.runtimes.workers.attempts import At, Attempt, Counts, Phase, Worker
 from interlock.runtimes.workers.crews import Crews, Line
 from interlock.runtimes.workers.ledger import Ledger
+from interlock.runtimes.workers.solitude import Pardons, Solitude
 
 #: Workers come back within this when the connection broke: then nobody is told that none is there.
 _TELL_AFTER_S = 2.0
 #: What has waited for so long although somebody can do it is told to wait.
 WAITS_AFTER_S = 1.0
+
+
+_ALONE = "it was cut off beside others, and is run alone"
 
 
 class Placement:
@@ -47,16 +51,25 @@ class Placement:
         self._lease_s = lease_s
         self._quiet_s = quiet_s
         self._crews = Crews()
+        self._solitude = Solitude(self._crews, lease_s)
+        self._pardons = Pardons()
         #: What is promised and not given yet, by Job.
         self._promised: dict[str, dict[TaskId, Attempt]] = {}
 
     @property
     def waiting(self) -> int:
         """How many orders wait for a worker."""
-        return self._crews.waiting
+        return self._crews.waiting + len(self._solitude)
 
     def place(self, attempt: Attempt, at: At) -> None:
         """Give an order to a worker with room, or have it wait."""
+        attempt.is_alone = attempt.is_alone and not self._pardons.use(attempt.id)
+        if attempt.is_alone:
+            self._solitude.wait(attempt)
+            self._ledger.tell(attempt)
+            self._alarms.tell_waiting_later(attempt, at.tick + WAITS_AFTER_S)
+            self._serve_suspects(at)
+            return
         preferred = self._workers.get(self._ledger.last.get(attempt.id.job_uid, ""))
         worker = self._crews.free_for(attempt.need, preferred)
         if worker is not None:
@@ -72,6 +85,7 @@ class Placement:
     def enter(self, worker: Worker, at: At) -> None:
         """A worker takes orders from now on."""
         served = self._crews.enter(worker)
+        self._pardon(worker, at)
         self.hand_out(worker, at)
         for line in served:
             for attempt in line.waiting:
@@ -82,6 +96,11 @@ class Placement:
 
     def hand_out(self, worker: Worker, at: At) -> None:
         """Give a worker the oldest orders that wait for it, as far as it has room."""
+        if self._solitude:
+            self._serve_suspects(at)
+        self._fill(worker, at)
+
+    def _fill(self, worker: Worker, at: At) -> None:
         crew = worker.crew
         while crew is not None and worker.has_room:
             attempt = self._crews.next_for(crew)
@@ -89,6 +108,30 @@ class Placement:
                 return
             self._crews.stop_waiting(attempt)
             self.assign(worker, attempt, at)
+
+    def _serve_suspects(self, at: At) -> None:
+        """Give suspects to workers that have nothing to do, before anybody else."""
+        for attempt in self._solitude:
+            worker = self._solitude.idle_for(attempt)
+            if worker is None:
+                self._solitude.keep_one_free(attempt, at.tick)
+                continue
+            freed = self._solitude.leave(attempt)
+            self.assign(worker, attempt, at)
+            for other in freed:
+                self._fill(other, at)
+
+    def _pardon(self, worker: Worker, at: At) -> None:
+        """A process that comes again did not die: nobody who was cut off there has killed it."""
+        steps = set(self._pardons.came_again(worker.hello.incarnation))
+        for attempt in self._solitude if steps else ():
+            if (attempt.id.job_uid, attempt.id.task) in steps:
+                self.stop_waiting(attempt, at)
+                self.place(attempt, at)
+
+    def lost(self, worker: Worker, attempts: Iterable[Attempt]) -> None:
+        """These are cut off because a process is gone, perhaps for good."""
+        self._pardons.lost(worker.hello.incarnation, [attempt.id for attempt in attempts])
 
     def assign(self, worker: Worker, attempt: Attempt, at: At) -> None:
         """Give an order to a worker, or promise it until its status does not say that it waits."""
@@ -149,6 +192,8 @@ class Placement:
 
     def _hold_place(self, worker: Worker, attempt: Attempt, at: At) -> None:
         attempt.worker = worker
+        if attempt.is_alone:
+            worker.solo = attempt
         worker.at_work[attempt.id] = attempt
         self._ledger.last[attempt.id.job_uid] = worker.hello.incarnation
         self._crews.room_changed(worker)
@@ -165,14 +210,21 @@ class Placement:
         """A worker has more room than before, or less."""
         self._crews.room_changed(worker)
 
-    def stop_waiting(self, attempt: Attempt) -> None:
+    def stop_waiting(self, attempt: Attempt, at: At) -> None:
         """An order that waits is not to be given to anybody any more."""
-        self._crews.stop_waiting(attempt)
+        if attempt not in self._solitude:
+            self._crews.stop_waiting(attempt)
+            return
+        for worker in self._solitude.leave(attempt):
+            self._fill(worker, at)
 
     def leave(self, worker: Worker, at: At) -> None:
         """A worker takes nothing more."""
+        worker.kept_for = None
         for line in self._crews.leave(worker, at.tick + _TELL_AFTER_S):
             self._alarms.watch(line)
+        if self._solitude:
+            self._serve_suspects(at)
 
     def tell_unserved(self, line: Line, waiting: Iterable[Attempt] | None = None) -> None:
         """Say why orders wait that nobody can do."""
@@ -192,6 +244,8 @@ class Placement:
         if not self._crews.can_do(attempt.need):
             return
         told = f"every worker that has loaded {attempt.need[0]} is busy"
+        if attempt.is_alone:
+            told = f"no worker that has loaded {attempt.need[0]} has nothing else to do: {_ALONE}"
         self._tell_waiting(attempt, PendingReason.WORKERS_BUSY, told)
 
     def _tell_waiting(self, attempt: Attempt, reason: PendingReason, told: str) -> None:
