@@ -256,6 +256,8 @@ class NeighboursSpared(WorkerPromise):
             assert after is not None
             task = TaskId(after.metadata.uid, end.index, end.attempt)
             beside = self.books.company.pop(task, 1) - 1
+            if self.crowd.has_rivals:
+                continue  # A rival that lost its connection earlier had only this one there.
             if end.result is TaskResult.INTERRUPTED and beside and not end.beside_others:
                 told = f"{end.name} died beside {beside} others, and alone is told"
                 raise self.broken(told, after.metadata.name)

@@ -54,6 +54,8 @@ _NOTICED_S = (0.0, 0.05, 2.0, 20.0)
 _BACK_S = (0.1, 3.0, 40.0)
 #: for how long one stands still in the middle of an attempt,
 _HANGS_S = (20.0, 40.0, 100.0)
+#: until it goes because of what it is at in vain,
+_STUCK_AFTER_S = 5.0
 #: and until a worker tries again to reach a control plane.
 _AGAIN_S = (0.1, 1.0, 5.0)
 
@@ -226,7 +228,7 @@ class SimWorker:
             queues=("",) if is_partial else ("", SLOW),
             concurrency=self.concurrency,
         )
-        self.desk = Desk(identity, start=self._start, say=lambda _: None)
+        self.desk = Desk(identity, start=self._start, say=lambda _: None, refused=self._refused)
         self.line: Line | None = None
         self._tries = number
         self._touching: SimHandle | None = None
@@ -329,6 +331,13 @@ class SimWorker:
             halfway = (behaviour.seconds / 2,)
             seconds = self._crowd.luck.choice(_HANGS_S)
             self._crowd.later(self.process, self._crowd.stand, self, seconds, within=halfway)
+
+    def _refused(self, attempt: Attempt) -> None:
+        self._later(_STUCK_AFTER_S, self._retire, attempt)
+
+    def _retire(self, attempt: Attempt) -> None:
+        if self.desk.give_up(attempt):
+            self._stir()
 
     def _tell(self, attempt: Attempt) -> None:
         attempt.report(33, "a third")
