@@ -23,7 +23,7 @@ from interlock.sdk.errors import (
     TooManyPending,
     Unreachable,
 )
-from interlock.sdk.handle import output_of
+from interlock.sdk.known import output_of
 from interlock.sdk.record import JobRecord, Outcome
 from interlock.sdk.streaming import Events, stream
 from interlock.sdk.submitting import SUBMISSION, submit, submit_many
