@@ -31,6 +31,7 @@ def test_a_step_that_fails_as_another_takes_it_back_has_used_up_a_retry_or_not()
     [
         pytest.param(58, id="it came back with what was cut off, and was still at it"),
         pytest.param(213, id="it said how far one of two is"),
+        pytest.param(308, id="what it said before it had an order came after that was stopped"),
     ],
 )
 def test_a_worker_is_given_no_more_than_it_has_room_for(seed: int) -> None:

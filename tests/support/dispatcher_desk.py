@@ -88,9 +88,16 @@ class Desk:
         self.dispatcher.hear(worker, Done(items=(outcome,)), self._at)
         self._collect()
 
-    def touch(self, worker: Worker, *tasks: TaskId, partial: bool = False, **more: Any) -> None:
+    def touch(
+        self,
+        worker: Worker,
+        *tasks: TaskId,
+        partial: bool = False,
+        read: int | None = None,
+        **more: Any,
+    ) -> None:
         items = tuple(Touched(ref=Ref(*task), **more) for task in tasks)
-        self.dispatcher.hear(worker, Touch(items=items, partial=partial), self._at)
+        self.dispatcher.hear(worker, Touch(items=items, partial=partial, read=read), self._at)
         self._collect()
 
     def drain(self, worker: Worker) -> None:

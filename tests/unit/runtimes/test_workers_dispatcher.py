@@ -395,6 +395,25 @@ def test_what_a_worker_may_still_be_doing_takes_up_its_room() -> None:
     assert desk.has(worker) == [lost, task]
 
 
+def test_what_a_worker_said_before_it_had_read_an_order_gives_no_room_for_another() -> None:
+    """It touches nothing, is given something that is stopped, and then the touch arrives."""
+    desk = Desk()
+    worker = desk.worker("w")
+    lost = desk.launch("one")
+    desk.stop(lost, 0.0)
+    desk.wait(1)
+    assert desk.refused(worker)
+    task = desk.launch("two")
+    desk.touch(worker, read=0)
+    desk.touch(worker, lost, read=2)
+    desk.touch(worker, read=1)
+    assert desk.has(worker) == [lost]
+
+    desk.touch(worker, read=2)
+
+    assert desk.has(worker) == [lost, task]
+
+
 def test_what_a_worker_comes_back_with_in_vain_takes_up_its_room() -> None:
     """It would be given more than it can do, which waits for what counts for nothing."""
     desk = Desk()

@@ -148,11 +148,12 @@ def test_an_attempt_that_does_not_count_is_told_to_stop_and_hands_nothing_in() -
     assert len(worker.said) == 1
     assert attempt.context.cancelled.is_set()
     # It takes up room as long as it runs, and every server knows that.
-    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),))]
+    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),), read=3)]
     hello = worker.desk.hello()
     assert (hello.held, hello.lost) == ((), (call.ref,))
     worker.desk.connected(WELCOME)
-    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),))]
+    # Of this connection it has read none yet.
+    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),), read=0)]
     worker.end(attempt)
     assert worker.take() == []
     assert not worker.desk.left

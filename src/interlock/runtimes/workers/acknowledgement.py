@@ -48,7 +48,7 @@ class Acknowledgements:
 
     def refuse_held(self, worker: Worker, task: TaskId) -> None:
         """What it has does not count; it may be at work, and takes up room until that is known."""
-        worker.lost[task] = None
+        worker.lose(task)
         self.refuse(worker, task)
 
     def refuse(self, worker: Worker, task: TaskId) -> None:

@@ -131,8 +131,9 @@ class Worker:
         self.since = since
         self.crew: Crew | None = None
         self.at_work: dict[TaskId, Attempt] = {}
-        #: What it may still be doing although that does not count: it takes up room.
-        self.lost: dict[TaskId, None] = {}
+        #: What it may still be doing although that does not count, and in which of its `Orders`
+        #: it is told so: it takes up room.
+        self.lost: dict[TaskId, int] = {}
         #: What it has and does alone, and what it is given nothing for until it can.
         self.solo: Attempt | None = None
         self.kept_for: Attempt | None = None
@@ -150,6 +151,10 @@ class Worker:
             return False
         return self.busy < self.hello.concurrency
 
+    def lose(self, task: TaskId) -> None:
+        """It is about to be told that what it does there does not count."""
+        self.lost[task] = self.mail.taken + 1
+
     @property
     def busy(self) -> int:
         """How much it is at, whether that counts or not."""
@@ -164,9 +169,11 @@ class Worker:
 class Mail:
     """What is still to be sent to a worker: as few messages as there can be."""
 
-    __slots__ = ("calls", "cancelled", "recorded", "refused", "welcome")
+    __slots__ = ("calls", "cancelled", "recorded", "refused", "taken", "welcome")
 
     def __init__(self) -> None:
+        #: How many `Orders` were taken so far.
+        self.taken = 0
         self.welcome: Welcome | None = None
         self.calls: dict[TaskId, tuple[Call, int]] = {}
         self.recorded: list[Ref] = []
@@ -179,7 +186,9 @@ class Mail:
     def take(self) -> list[FromServer]:
         """Everything, in the order in which it has to be read; nothing is left."""
         told: list[FromServer] = [self.welcome] if self.welcome is not None else []
-        told += self._orders()
+        orders = self._orders()
+        self.taken += len(orders)
+        told += orders
         graces: dict[float, list[Ref]] = {}
         for ref, grace_s in self.cancelled.items():
             graces.setdefault(grace_s, []).append(ref)

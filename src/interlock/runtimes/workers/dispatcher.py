@@ -250,7 +250,7 @@ class Dispatcher:
         self._workers[hello.incarnation] = worker
         for ref in hello.held:
             self._claim(worker, before, task_of(ref), at)
-        worker.lost.update(dict.fromkeys(map(task_of, hello.lost)))
+        worker.lost.update(dict.fromkeys(map(task_of, hello.lost), 0))
         if before is not None:
             self._close(before, "the same worker has come again")
             self._lose(before, "it came again without it", at)
@@ -270,7 +270,7 @@ class Dispatcher:
                 for touched in items:
                     self._touched(worker, touched, at)
                 if not message.partial:
-                    self._still_lost(worker, items)
+                    self._still_lost(worker, message)
                 self._placement.hand_out(worker, at)
             case Drain():
                 worker.is_draining = True
@@ -448,7 +448,7 @@ class Dispatcher:
             why = f"worker {worker.hello.worker} was silent for {self._lease_s:g} s"
         if worker is not None:
             # Before its end is told: it leaves no room for anything else.
-            worker.lost[attempt.id] = None
+            worker.lose(attempt.id)
         self._cut(attempt, why, at, beside_others=beside)
         if worker is not None and worker.closed is None:
             self._acks.refuse(worker, attempt.id)
@@ -513,11 +513,18 @@ class Dispatcher:
             if progress != known:
                 self._ledger.tell(attempt, progress=progress)
 
-    def _still_lost(self, worker: Worker, items: Sequence[Touched]) -> None:
-        """What a worker does not touch it does not do any more, whether that counts or not."""
+    def _still_lost(self, worker: Worker, touch: Touch) -> None:
+        """What a worker does not touch it does not do any more, whether that counts or not.
+
+        Unless it said so before it had read that it does not count: then it may not have read the
+        order either.
+        """
         if worker.lost:
-            touched = {task_of(item.ref) for item in items}
-            worker.lost = {task: None for task in worker.lost if task in touched}
+            touched = {task_of(item.ref) for item in touch.items}
+            read = inf if touch.read is None else touch.read
+            worker.lost = {
+                task: told for task, told in worker.lost.items() if task in touched or told > read
+            }
             self._placement.room_changed(worker)
 
     # Books

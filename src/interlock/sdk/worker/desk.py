@@ -172,6 +172,8 @@ class Desk:
         self._results: dict[Ref, tuple[Outcome, str]] = {}
         self._unsent: dict[Ref, None] = {}
         self._texts: list[Wrote] = []
+        #: How many orders were read on this connection.
+        self._read = 0
         self.is_draining = False
         self._drain_told = False
 
@@ -207,7 +209,8 @@ class Desk:
             told.append(Drain())
         at_work = self.at_work.values()
         if touch:
-            told.append(Touch(items=tuple(one.take_progress() for one in at_work)))
+            items = tuple(one.take_progress() for one in at_work)
+            told.append(Touch(items=items, read=self._read))
         elif any(one.progressed for one in at_work):
             moved = (one.take_progress() for one in at_work if one.progressed)
             told.append(Touch(items=tuple(moved), partial=True))
@@ -235,6 +238,7 @@ class Desk:
         self.touch_every_s = welcome.touch_every_s
         self._unsent = dict.fromkeys(self._results)
         self._drain_told = False
+        self._read = 0
 
     def read(self, message: FromServer) -> None:
         """Take in what the server says."""
@@ -249,6 +253,7 @@ class Desk:
             self._read_orders(message)
 
     def _read_orders(self, orders: Orders) -> None:
+        self._read += 1
         for ref in orders.recorded:
             self._forget(ref)
         for ref, why in orders.refused:
