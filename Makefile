@@ -60,6 +60,7 @@ openapi: setup
 	$(BIN)/python tools/check_openapi.py
 
 docs: setup
+	$(BIN)/python tools/write_sync.py
 	$(BIN)/python tools/write_docs.py
 	$(BIN)/python tools/write_chart.py
 

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from interlock.sdk.async_client import AsyncClient
+from interlock.sdk.async_handle import AsyncHandle
 from interlock.sdk.client import Client
 from interlock.sdk.errors import (
     BadInput,
@@ -32,7 +33,6 @@ from interlock.sdk.errors import (
     TooManyPending,
     Unreachable,
 )
-from interlock.sdk.handle import AsyncHandle
 from interlock.testing.serving import PATIENCE_S, Server
 from support.kube.ports import Ports
 

@@ -162,6 +162,32 @@ def test_a_server_that_is_killed_records_a_held_result_once(server: Server) -> N
         assert not back.calls
 
 
+def test_what_waited_when_its_server_was_killed_is_handed_out_at_once(tmp_path: Path) -> None:
+    """A lease is much longer than this test waits: nobody but the one that has it needs one."""
+    with Server(tmp_path / "data", "--worker-lease", "1h", cwd=tmp_path) as server:
+        client = Client(server.url)
+        busy = ScriptedWorker(server.url, "broker.reserve").enter()
+        client.create("has-one", steps=[python("reserve")])
+        held = busy.next_call()
+        client.create("no-room", steps=[python("reserve")])
+        client.create("no-worker", steps=[python("start")])
+        client.wait(lambda jobs: "is busy" in active_message(jobs, "no-room"))
+        client.wait(lambda jobs: "no worker has" in active_message(jobs, "no-worker"))
+
+        server.kill()
+        server.start()
+        client = Client(server.url)
+        with ScriptedWorker(server.url, "broker.reserve", "broker.start") as worker:
+            for _ in range(2):
+                worker.done(worker.next_call())
+
+            for name in ("no-room", "no-worker"):
+                assert ends(client, name)["status"]["phase"] == "Succeeded"
+            # The one that somebody may have is waited for.
+            assert client.job("has-one")["status"]["phase"] == "Running"
+            assert held.ref not in [call.ref for call in worker.calls]
+
+
 def test_what_a_step_writes_is_in_its_log(server: Server) -> None:
     client = Client(server.url)
     with ScriptedWorker(server.url, "broker.reserve") as worker:
@@ -247,8 +273,8 @@ def state_of(jobs: dict[str, Object]) -> str:
     return str(operation.get("state", "queued"))
 
 
-def active_message(jobs: dict[str, Object]) -> str:
-    active = jobs["create-shop"].get("status", {}).get("execution", {}).get("active", [])
+def active_message(jobs: dict[str, Object], name: str = "create-shop") -> str:
+    active = jobs[name].get("status", {}).get("execution", {}).get("active", [])
     return " ".join(one.get("message", "") for one in active)
 
 

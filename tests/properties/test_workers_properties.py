@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from interlock.resources.tasks import ReportState, TaskId, TaskReport
-from interlock.runtimes.workers.attempts import Worker
+from interlock.runtimes.workers.attempts import Phase, Worker
 from interlock.runtimes.workers.protocol import Ref
 from support.dispatcher_desk import Desk
 
@@ -31,10 +31,11 @@ class Dispatching(RuleBasedStateMachine):
         self.forgotten: set[TaskId] = set()
         self.told: dict[TaskId, str] = {}
 
-    @rule(function=st.sampled_from(["make", "undo"]), job=st.integers(0, 3))
-    def launch(self, function: str, job: int) -> None:
+    @rule(function=st.sampled_from(["make", "undo"]), job=st.integers(0, 3), alone=st.booleans())
+    def launch(self, function: str, job: int, alone: bool) -> None:
         attempt = len(self.launched)
-        self.launched.append(self.desk.launch(f"job-{job}", attempt=attempt, function=function))
+        task = self.desk.launch(f"job-{job}", attempt=attempt, function=function, alone=alone)
+        self.launched.append(task)
 
     @rule(pick=PICK)
     def launch_once_more(self, pick: int) -> None:
@@ -91,6 +92,12 @@ class Dispatching(RuleBasedStateMachine):
             self.desk.stop(self.launched[pick % len(self.launched)], grace_s)
 
     @rule(pick=PICK)
+    def record(self, pick: int) -> None:
+        """What was said last of an attempt is durable."""
+        if self.launched:
+            self.desk.record(self.launched[pick % len(self.launched)])
+
+    @rule(pick=PICK)
     def forget(self, pick: int) -> None:
         if self.launched:
             task = self.launched[pick % len(self.launched)]
@@ -127,15 +134,38 @@ class Dispatching(RuleBasedStateMachine):
         waiting = [task for task, r in known.items() if r.state is ReportState.ACCEPTED]
         assert len(waiting) == self.desk.dispatcher.waiting
         free = {f for w in self.workers.values() if w.has_room for f in w.hello.functions}
+        idle = {f for w in self.workers.values() if w.is_idle for f in w.hello.functions}
         for task in waiting:
-            assert self.function_of(task) not in free
+            alone = self.desk.dispatcher.is_alone(task)
+            assert self.function_of(task) not in (idle if alone else free)
+
+    @invariant()
+    def what_is_alone_has_nothing_given_beside_it(self) -> None:
+        """What a worker comes back with it has already."""
+        for worker in self.workers.values():
+            given = set(self.desk.has(worker))
+            if any(one.is_alone and one.id in given for one in worker.at_work.values()):
+                assert len(given & worker.at_work.keys()) <= 1
+
+    @invariant()
+    def nobody_is_kept_free_for_what_does_not_wait(self) -> None:
+        for worker in self.workers.values():
+            if worker.kept_for is not None:
+                assert worker.kept_for.phase is Phase.WAITING
 
     def function_of(self, task: TaskId) -> str:
         return self.desk.dispatcher.need_of(task)[0]
 
     @invariant()
+    def what_was_told_to_wait_is_handed_out_when_it_is_recorded_to_have_started(self) -> None:
+        """Else a server that comes after this one would take it for one that nobody has."""
+        given = {task for worker in self.everybody for task in self.desk.has(worker)}
+        assert not (given & self.desk.told_waiting) - self.desk.recorded_running
+
+    @invariant()
     def who_is_at_work_has_a_lease(self) -> None:
-        at_work = any(worker.at_work for worker in self.workers.values())
+        held = [one for worker in self.workers.values() for one in worker.at_work.values()]
+        at_work = any(one.phase is Phase.AT_WORK for one in held)
         assert not at_work or self.desk.dispatcher.next_at() is not None
 
 

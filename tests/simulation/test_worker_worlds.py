@@ -18,6 +18,7 @@ from support.simulation.script import (
     OperateJob,
     Step,
 )
+from support.simulation.worker_script import KILLS
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 
 
@@ -49,6 +50,7 @@ def test_a_step_that_fails_as_another_takes_it_back_has_used_up_a_retry_or_not()
     [
         pytest.param(58, id="it came back with what was cut off, and was still at it"),
         pytest.param(213, id="it said how far one of two is"),
+        pytest.param(308, id="what it said before it had an order came after that was stopped"),
     ],
 )
 def test_a_worker_is_given_no_more_than_it_has_room_for(seed: int) -> None:
@@ -66,6 +68,23 @@ def test_what_another_control_plane_refused_takes_up_room_too(seed: int) -> None
     assert str(WorkerOperationWorld(seed, (*jobs, *cuts), CALM).run().broken) == "None"
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_who_is_beside_what_kills_its_worker_does_not_pay(seed: int) -> None:
+    """Nobody but the killer may be cut off at all, as far as that counts."""
+    kills = Operated(name="a", run=StepWork(process=ProcessSpec(command=("work", "5", KILLS))))
+    calm = Operated(name="a", run=StepWork(process=ProcessSpec(command=("work", "9"))))
+    bad = JobSpec(steps=(kills,), max_interruptions=2)
+    good = JobSpec(steps=(calm,), max_interruptions=0)
+    jobs = [Step(10.0 + at / 10, CreateJob(name=f"op-{at}", spec=good)) for at in range(9)]
+    script = (*jobs[:4], Step(10.35, CreateJob(name="bad", spec=bad)), *jobs[4:])
+    world = WorkerOperationWorld(seed, script, CALM)
+
+    assert str(world.run().broken) == "None"
+    for job in world.truth.by_uid.values():
+        assert job.status.execution.result is not None
+        assert job.metadata.name == "bad" or "cut off" not in job.status.execution.message
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_nothing_is_cut_off_where_nobody_is_lost(seed: int) -> None:
     """All that is ordered is done by who was given it, and what it came to is what they said."""
@@ -76,4 +95,8 @@ def test_nothing_is_cut_off_where_nobody_is_lost(seed: int) -> None:
     assert str(world.run().broken) == "None"
     ends = [end for end in world.worker_judge.books.recorded.values() if end is not None]
     assert [end.name for end in ends if end.result is TaskResult.INTERRUPTED] == []
-    assert all(deed.outcome is not None for deed in world.crowd.deeds)
+    recorded = world.worker_judge.books.recorded
+    for deed in world.crowd.deeds:
+        end = recorded[deed.attempt]
+        # What goes on although it was stopped ends with its process.
+        assert deed.outcome is not None or (end is not None and end.result is TaskResult.KILLED)

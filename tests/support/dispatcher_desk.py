@@ -5,8 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from interlock.resources.job import Job
-from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
+from interlock.resources.tasks import (
+    ReportState,
+    TaskId,
+    TaskOrder,
+    TaskReport,
+    TaskState,
+    TaskStatus,
+)
 from interlock.resources.work import PythonWork
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.workers.attempts import At, Worker, task_of
@@ -25,7 +34,7 @@ from interlock.runtimes.workers.protocol import (
     Touch,
     Touched,
 )
-from interlock.testing.builders import T0
+from interlock.testing.builders import T0, a_job
 
 LEASE_S, TOUCH_S = 30.0, 10.0
 
@@ -37,6 +46,9 @@ class Desk:
         self.dispatcher = Dispatcher(lease_s=LEASE_S, touch_every_s=TOUCH_S, quiet_s=quiet_s)
         self._at = At(T0, 1000.0)
         self.told: dict[TaskId, TaskReport] = {}
+        #: What was ever told to wait, and what was recorded to have started.
+        self.told_waiting: set[TaskId] = set()
+        self.recorded_running: set[TaskId] = set()
         self._mail: dict[Worker, list[FromServer]] = {}
 
     def worker(self, name: str, *functions: str, **hello: Any) -> Worker:
@@ -58,6 +70,11 @@ class Desk:
         self.dispatcher.inherit(jobs, self._at)
         self._collect()
 
+    def heard(self, job: Job) -> None:
+        """Have the dispatcher told what is durable of a Job."""
+        self.dispatcher.heard(job, self._at)
+        self._collect()
+
     def stop(self, task: TaskId, grace_s: float = 5.0) -> None:
         self.dispatcher.stop(task, grace_s, self._at, namespace="default", job="job")
         self._collect()
@@ -71,9 +88,16 @@ class Desk:
         self.dispatcher.hear(worker, Done(items=(outcome,)), self._at)
         self._collect()
 
-    def touch(self, worker: Worker, *tasks: TaskId, partial: bool = False, **more: Any) -> None:
+    def touch(
+        self,
+        worker: Worker,
+        *tasks: TaskId,
+        partial: bool = False,
+        read: int | None = None,
+        **more: Any,
+    ) -> None:
         items = tuple(Touched(ref=Ref(*task), **more) for task in tasks)
-        self.dispatcher.hear(worker, Touch(items=items, partial=partial), self._at)
+        self.dispatcher.hear(worker, Touch(items=items, partial=partial, read=read), self._at)
         self._collect()
 
     def drain(self, worker: Worker) -> None:
@@ -133,8 +157,32 @@ class Desk:
     def _move(self, tick: float) -> None:
         self._at = At(T0 + timedelta(seconds=tick - 1000.0), tick)
 
+    def record(self, *tasks: TaskId) -> None:
+        """Have the control plane record what was told last of these, and say so."""
+        for task in tasks:
+            report = self.told[task]
+            if report.started_at is not None:
+                self.recorded_running.add(task)
+            status = TaskStatus(
+                name=str(task),
+                index=task.task,
+                attempt=task.attempt,
+                state=TaskState.RUNNING if report.started_at is not None else TaskState.STARTING,
+                created_at=T0,
+                started_at=report.started_at,
+                reason=report.reason,
+                runtime=WORKERS,
+            )
+            job = a_job(report.job)
+            execution = replace(job.status.execution, active=(status,))
+            job = replace(job, status=replace(job.status, execution=execution))
+            self.heard(job)
+
     def _collect(self) -> None:
-        self.told.update({report.id: report for report in self.dispatcher.take_news()})
+        for report in self.dispatcher.take_news():
+            self.told[report.id] = report
+            if report.reason is not None:
+                self.told_waiting.add(report.id)
         for worker in self.dispatcher.take_dirty():
             self.all(worker)
 

@@ -19,8 +19,8 @@ from interlock.api.requests import SOCKET, Request, Send
 from interlock.api.routing import OnPath, Route
 from interlock.errors import FencedError
 from interlock.resources.tasks import TaskId
+from interlock.runtimes.workers.admittance import RefusedWorkerError
 from interlock.runtimes.workers.attempts import WorkerInfo, task_of
-from interlock.runtimes.workers.dispatcher import RefusedWorkerError
 from interlock.runtimes.workers.protocol import (
     MAX_FRAME,
     PATH,

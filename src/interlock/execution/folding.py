@@ -31,6 +31,7 @@ from interlock.resources.tasks import (
     TaskState,
     TaskStatus,
     progress_of,
+    waits_for_worker,
 )
 
 _NOT_KNOWN = "the runtime knows nothing of this task, which was seen to run"
@@ -68,7 +69,13 @@ def fold(
         if seen is not task:
             news += 1
             begins = seen.state is TaskState.RUNNING and task.state is TaskState.STARTING
-            if begins and report is not None and report.started_at is not None:
+            # A worker is told to do it only once that is written down.
+            if (
+                begins
+                and not waits_for_worker(task)
+                and report is not None
+                and report.started_at is not None
+            ):
                 # A start without a moment would be new at every look, and never written.
                 starts.append(seen.started_at or report.started_at)
     if not news and not over:
@@ -87,6 +94,8 @@ def observe(
     state = report.state
     if state is ReportState.RUNNING:
         return _running(task, report, now)
+    if state is ReportState.ACCEPTED and report.interrupted:
+        return _over(task, report, now) if waits_for_worker(task) else task
     if state is ReportState.ENDED:
         return _over(task, report, now)
     if state is ReportState.UNKNOWN:
@@ -178,6 +187,7 @@ def _over(task: TaskStatus, report: TaskReport, now: datetime) -> EndedTask:
         stop_cause=task.stop_cause,
         message=report.message or _default_message(report),
         returned=_kept(report.returned),
+        beside_others=report.beside_others,
     )
 
 

@@ -8,6 +8,7 @@ from msgspec import json
 from msgspec.structs import replace
 
 from interlock.execution.operations import step_spec
+from interlock.execution.quarantine import is_run_alone
 from interlock.resources.job import CREATOR_ANNOTATION, Job, JobSpec, is_operation
 from interlock.resources.operation import is_undo
 from interlock.resources.references import resolve
@@ -85,6 +86,8 @@ def _work(job: Job, index: int, work: Work) -> Work:
         open_attempts=tuple((one.index, one.attempt) for one in job.status.execution.active),
     )
     operation, step = job.status.execution.operation, step_spec(job, index)
+    if operation is not None:
+        work = replace(work, alone=is_run_alone(operation, index))
     if step is None or operation is None:
         return replace(work, call=PythonCall.ELABORATE)
     call = PythonCall.UNDO if is_undo(index) else PythonCall.RUN

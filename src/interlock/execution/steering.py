@@ -218,7 +218,9 @@ def _rolled_back(job: Job, operation: OperationStatus, now: datetime) -> Operati
     specs = specs_of(job, operation)
     again = operation if operation.reverting else reverting(operation, specs)
     steps = tuple(
-        replace(step, undo_retries=0, interruptions=0, interrupted=True, not_before=now)
+        replace(
+            step, undo_retries=0, interruptions=0, suspected=False, interrupted=True, not_before=now
+        )
         if step.state is StepState.UNDO_FAILED
         else step
         for step in again.steps

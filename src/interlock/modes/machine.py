@@ -212,6 +212,7 @@ class Machine:
             observers=(
                 roster.observe,
                 waiters.observe,
+                self._observe,
                 logs.followers.observe,
                 logs.removals.observe,
             ),
@@ -327,6 +328,11 @@ class Machine:
         check = self.plane.fence.check
         workers = self._workers.lead(check, self.plane.cache(Job))
         return Router({"processes": self._runtime, WORKERS: workers}, own="processes", check=check)
+
+    def _observe(self, change: Change) -> None:
+        """What is durable now, workers may be told to do."""
+        if isinstance(change.after, Job):
+            self._workers.heard(change.after)
 
     async def _backup(self) -> AsyncIterator[bytes]:
         """A copy of the store, part by part. It is made whole first: a client may be slow."""

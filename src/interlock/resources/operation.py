@@ -75,6 +75,9 @@ class StepStatus(Noun):
     undo_retries: int = 0
     #: How often an attempt was cut off without its doing: a death of its worker, a restart.
     interruptions: int = 0
+    #: Whether it was cut off in a worker since an attempt of it ended by itself: then it is run
+    #: with nothing beside it in its process.
+    suspected: bool = False
     #: It is tried again at this moment, not before.
     not_before: Moment | None = None
     #: Whether what comes next goes on after an interruption, and so is no retry.

@@ -93,6 +93,10 @@ class PendingReason(StrEnum):
     IMAGE = "Image"
     #: A container cannot be made or started.
     CONTAINER = "Container"
+    #: No worker that is there can do it. Before one is told to, that it starts is written down.
+    NO_WORKER = "NoWorker"
+    #: Every worker that can do it is busy. Before one is told to, that it starts is written down.
+    WORKERS_BUSY = "WorkersBusy"
     #: Something else, which the message tells.
     OTHER = "Other"
 
@@ -182,6 +186,8 @@ class EndedTask(Noun):
     stop_cause: StopCause | None = None
     message: str = ""
     returned: Returned | None = None
+    #: Of one that was cut off: whether others were at work in the same process, as far as is known.
+    beside_others: bool = False
 
 
 class RetryWait(Noun):
@@ -334,8 +340,11 @@ class TaskReport(Noun):
     #: The steps that it made of a request, when that is what it was for.
     elaboration: Elaboration | None = None
     #: Whether it ended because its worker died or was silent for too long. It may still be doing
-    #: something there, and nothing that it says counts any more.
+    #: something there, and nothing that it says counts any more. Of one that was accepted: it
+    #: waited at another server, and is over if its status still says that it waits for a worker.
     interrupted: bool = False
+    #: Whether it is not known to have been all that its worker's process was at when that was lost.
+    beside_others: bool = False
     #: The runtime that tells this; empty for the mode's own.
     runtime: str = ""
     #: As in the order: whoever has heard all up to it and finds no such Job knows it is gone.
@@ -352,6 +361,12 @@ def process_of(order: TaskOrder) -> ProcessWork:
     work = order.work
     assert isinstance(work, ProcessWork), f"{order.name}: {type(work).__name__} is no process"
     return work
+
+
+def waits_for_worker(task: TaskStatus) -> bool:
+    """Whether it is recorded that no worker was told to do it: then none was, whoever asks."""
+    waits = task.reason in (PendingReason.NO_WORKER, PendingReason.WORKERS_BUSY)
+    return waits and task.started_at is None
 
 
 def is_ready(task: TaskStatus | TaskReport) -> bool:

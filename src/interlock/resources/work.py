@@ -69,6 +69,9 @@ class PythonWork(Work, tag="python"):
     creator: str = ""
     #: Other attempts of the Job that were not recorded as over when this one was: task and number.
     open_attempts: tuple[tuple[int, int], ...] = ()
+    #: Whether nothing else may be done beside it in the process of its worker: the last one of it
+    #: was cut off there, and may have killed that.
+    alone: bool = False
     #: Whether it is ordered once more: others may have been told to do it before.
     again: bool = False
 

@@ -1,6 +1,7 @@
-"""The client with an event loop: `interlock.sdk.client`, to be awaited.
+"""The client with an event loop: submit, read, wait for, stream and steer what there is.
 
-What both do is in plans (`submitting`, `reading`, `waiting`, `orders`, `streaming`).
+The one with threads, `interlock.sdk.client`, is written from this by tools/write_sync.py; what both
+do is in plans (`submitting`, `reading`, `waiting`, `orders`, `streaming`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import Any, Self, TypeVar
 from interlock.client.kinds import JOB_CONFIGS, Kind
 from interlock.resources.metadata import Noun
 from interlock.sdk import orders, reading, streaming, submitting
+from interlock.sdk.async_handle import AsyncHandle
 from interlock.sdk.async_wire import AsyncWire
 from interlock.sdk.connecting import PATIENCE_S, TIMEOUT_S, site_of
 from interlock.sdk.effects import Plan
 from interlock.sdk.errors import Refused
-from interlock.sdk.handle import AsyncHandle
 from interlock.sdk.manifests import Manifest, data_of, job_of, kind_for, placed
 from interlock.sdk.orders import Ordered, Orders
 from interlock.sdk.record import JobRecord

@@ -1,13 +1,14 @@
-"""The client with threads: submit, read, wait for, stream and steer what a server or cluster has.
+"""The client with threads: submit, read, wait for, stream and steer what there is.
 
-It may be shared by threads. `interlock.sdk.async_client` is the same for an event loop; what both
-do is in plans (`submitting`, `reading`, `waiting`, `orders`, `streaming`).
+It may be shared by threads. It is `interlock.sdk.async_client` without an event loop, and written
+from that by tools/write_sync.py: change that one, then `make docs`.
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -198,7 +199,9 @@ class Client(Orders[Ordered]):
             tail=tail,
         )
         found = job if isinstance(job, Handle) else self.job(job, namespace)
-        yield from self._wire.iterate(streaming.logs(self.site, found.status, excerpt))
+        lines = self._wire.iterate(streaming.logs(self.site, found.status, excerpt))
+        with closing(lines):
+            yield from lines
 
     def stream(
         self, *, namespace: str | None = None, labels: str = "", since: str = ""

@@ -26,6 +26,7 @@ from interlock.resources.operation import run_task, undo_task
 from interlock.sdk.asking import Site, ask_json, find_cluster, open_stream
 from interlock.sdk.effects import Call, Emit, Plan, Receive, Work
 from interlock.sdk.errors import BadInput, Conflict, Invalid, NotFound
+from interlock.sdk.pod_log import Place, call_of, follow
 from interlock.sdk.reading import get, job_item
 from interlock.sdk.record import JobRecord, record_of
 from interlock.sdk.waiting import AWAY_S, next_change
@@ -210,9 +211,10 @@ def _of_pods(site: Site, item: dict[str, Any], task: int, excerpt: Excerpt) -> P
         follow=excerpt.follow,
     )
     for at, request in enumerate((yield from _begun_pods(site, item, asked))):
+        place = Place()
         if at:
-            yield from open_stream(site, _call_of(request))
-        yield from _lines()
+            yield from open_stream(site, call_of(request, place))
+        yield from follow(site, request, place) if request.query["follow"] else _lines()
 
 
 def _begun_pods(site: Site, item: dict[str, Any], asked: Asked) -> Plan[list[LogRequest]]:
@@ -223,7 +225,7 @@ def _begun_pods(site: Site, item: dict[str, Any], asked: Asked) -> Plan[list[Log
             requests: list[LogRequest] = yield Work(
                 lambda api: list(log_requests(api, metadata["namespace"], metadata["name"], asked))
             )
-            yield from open_stream(site, _call_of(requests[0]))
+            yield from open_stream(site, call_of(requests[0], Place()))
         except (CommandError, NotFound, Invalid) as error:
             # Of a container that is yet to start an API server says that the request is bad.
             is_early = not isinstance(error, CommandError) or error.code == NOT_FOUND
@@ -232,10 +234,6 @@ def _begun_pods(site: Site, item: dict[str, Any], asked: Asked) -> Plan[list[Log
         else:
             return requests
         item = yield from _changed(site, item)
-
-
-def _call_of(request: LogRequest) -> Call:
-    return Call(method="GET", path=request.path, query=request.query, accept="*/*")
 
 
 def _task_of(item: dict[str, Any], excerpt: Excerpt) -> int:

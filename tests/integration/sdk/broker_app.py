@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,15 +59,19 @@ def create_application(application: str, size: str = "small") -> Any:
     return {"name": configure_dns(application, gear), "gear": gear}
 
 
-@app.step(before_retry="RollBackFirst")
-def meet(ctx: Context) -> int:
-    """Say that it is here, and wait until it may go on."""
-    note("meet")
+def wait_here() -> None:
     with Path("here").open("w") as here:
         here.write(f"{os.getpid()}\n")
     with Path("go").open("rb", buffering=0) as go:
         # No more than is meant for one.
         go.read(1)
+
+
+@app.step(before_retry="RollBackFirst")
+def meet(ctx: Context) -> int:
+    """Say that it is here, and wait until it may go on."""
+    note("meet")
+    wait_here()
     return os.getpid()
 
 
@@ -108,3 +113,26 @@ def call_in(place: str) -> None:
 @app.operation(target="rooms/{place}")
 def visit(place: str) -> None:
     knock()
+
+
+@app.step()
+def crash(ctx: Context) -> None:
+    note("crash")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.operation(target="rooms/{place}", max_interruptions=1)
+def tear_down(place: str) -> None:
+    crash()
+
+
+@app.step(timeout=0.2)
+def sleepwalk(ctx: Context) -> None:
+    """Never look at what it is told."""
+    note("sleepwalk")
+    wait_here()
+
+
+@app.operation(target="beds/{place}")
+def sleep(place: str) -> None:
+    sleepwalk()

@@ -94,7 +94,7 @@ def meeting() -> dict[str, Any]:
 
 def test_an_operation_is_done(place: Place) -> None:
     with place.worker() as worker:
-        assert "5 operations, 6 steps loaded from broker_app:app" in worker.said
+        assert "7 operations, 8 steps loaded from broker_app:app" in worker.said
         name = place.submit(create("shop"), "create-shop")
         gear = {"id": "gear-17", "size": "small"}
         assert place.result(name) == {"name": "shop.example", "gear": gear}
@@ -129,6 +129,47 @@ def test_a_step_whose_worker_is_killed_is_taken_up_by_another(place: Place) -> N
     assert met == again != killed
     # It was undone first, as it demands before it is run again.
     assert place.notes == ["meet", "part None", "meet"]
+
+
+def test_who_is_beside_a_step_that_kills_its_worker_does_not_pay(place: Place) -> None:
+    """The meeting may not be cut off at all, as far as that counts."""
+    patient = meeting()
+    patient["spec"]["maxInterruptions"] = 0
+    bad = broker_app.app.request(broker_app.tear_down, "cellar")
+    with place.worker("--concurrency", "2"):
+        name = place.submit(patient, "meeting")
+        place.here.read()
+        killer = place.submit(bad, "tear-down")
+        place.here.read()
+        place.go.let_go()
+        place.result(name)
+        job = place.ends(killer)
+    assert job["status"]["phase"] == "Failed"
+    # Once beside the meeting, which counts for nobody, and twice alone.
+    assert place.notes.count("crash") == 3
+    assert place.notes.count("meet") == 2
+
+
+def test_a_function_that_ignores_its_timeout_does_not_keep_its_place(place: Place) -> None:
+    asleep = broker_app.app.request(broker_app.sleep, "here")
+    asleep["spec"]["gracePeriod"] = "100ms"
+    other = broker_app.app.request(broker_app.tell_pid, "me")
+    with place.worker("--concurrency", "1") as worker:
+        name = place.submit(asleep, "asleep")
+        pid = int(place.here.read())
+        job = place.ends(name)
+        (end,) = [one for one in job["status"]["execution"]["ended"] if one["index"] == 0]
+        assert (end["result"], end["stopCause"]) == ("Killed", "TaskTimeout")
+        # There is room for one, and that is taken as long as the process lives.
+        assert place.result(place.submit(other, "other")) != pid
+        worker.until_said("step sleepwalk of job asleep goes on although it counts for nothing")
+        worker.process.send_signal(signal.SIGTERM)
+        assert worker.wait() == 0
+    assert place.notes.count("sleepwalk") == 1
+    assert (
+        place.client.job(name)["status"]["execution"]["ended"]
+        == job["status"]["execution"]["ended"]
+    )
 
 
 def test_a_worker_that_was_stopped_past_its_lease_records_nothing(short_leases: Place) -> None:

@@ -27,6 +27,7 @@ from support.simulation.script import (
     Step,
     forgery,
 )
+from support.simulation.worker_script import KILLS
 from support.simulation.world import World
 
 
@@ -165,3 +166,14 @@ def cut_off(world: type[World]) -> Worlds:
     jobs = [Step(10.0, CreateJob(name=f"op-{at}", spec=spec)) for at in range(6)]
     cuts = [Step(15.0 + 7.0 * at, CutWorker(at)) for at in range(20)]
     return lambda seed: world(seed, (*jobs, *cuts), CALM)
+
+
+def killers(world: type[World]) -> Worlds:
+    """A world with a step that kills its worker, beside some that do no harm and must not pay."""
+    kills = Operated(name="a", run=StepWork(process=ProcessSpec(command=("work", "5", KILLS))))
+    calm = Operated(name="a", run=StepWork(process=ProcessSpec(command=("work", "9"))))
+    bad = JobSpec(steps=(kills,), max_interruptions=2)
+    good = JobSpec(steps=(calm,), max_interruptions=0)
+    jobs = [Step(10.0 + at / 10, CreateJob(name=f"op-{at}", spec=good)) for at in range(9)]
+    script = (*jobs[:4], Step(10.35, CreateJob(name="bad", spec=bad)), *jobs[4:])
+    return lambda seed: world(seed, script, CALM)

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from grounds import cut_off, operations, side_by_side
+from grounds import cut_off, killers, operations, side_by_side
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
@@ -14,17 +14,20 @@ from interlock.resources.job import Job
 from interlock.resources.operation import StepState, StepStatus
 from interlock.resources.tasks import EndedTask, TaskId, TaskOrder, TaskReport
 from interlock.resources.work import PythonWork
-from interlock.runtimes.workers.attempts import At, Phase, Worker, task_of
-from interlock.runtimes.workers.dispatcher import Dispatcher
+from interlock.runtimes.workers.attempts import At, Attempt, Phase, Worker, task_of
 from interlock.runtimes.workers.protocol import Outcome
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 
 DISPATCHER = "interlock.runtimes.workers.dispatcher"
+ACKNOWLEDGEMENT = "interlock.runtimes.workers.acknowledgement"
 DONE = Seam(DISPATCHER, "Dispatcher._done")
 LAUNCH = Seam(DISPATCHER, "Dispatcher.launch")
+BLAME = Seam("interlock.execution.quarantine", "is_counted")
 CUT_OFF = Seam("interlock.execution.operations.ends", "_cut_off")
 
 ONCE = "An order is handed out once, whatever becomes of it."
+WAITED = "No worker was ever told to do what a status has as waiting for one."
+SPARED = "A step that kills its worker comes to an end, and who is beside it does not pay for it."
 COUNTS = "What is said of an attempt counts once, and only from the worker that has it."
 KEPT = "A worker is told that it may forget a result only when that is durable."
 ROOM = "What a worker may still be doing takes up its room."
@@ -50,7 +53,7 @@ def what_a_lost_worker_had_goes_to_the_next(really: Any) -> Any:
             attempt.phase = Phase.WAITING
         really(self, worker, why, at)
         for attempt in left:
-            self._place(attempt, at)
+            self._placement.place(attempt, at)
 
     return _lose
 
@@ -61,7 +64,6 @@ def what_a_lost_worker_had_goes_to_the_next(really: Any) -> Any:
     LAUNCH,
     caught_by="HandedOutOnce",
     in_worlds=operations(WorkerOperationWorld),
-    seen_in=18,
 )
 def what_is_inherited_is_handed_out_again(_: Any, really: Any) -> Any:
     return lambda *_: None, _first_time(really)
@@ -81,6 +83,32 @@ def _first_time(really: Any) -> Any:
         really(self, order, at)
 
     return launch
+
+
+# What waits
+
+
+@mutation(
+    WAITED,
+    Seam("interlock.resources.tasks", "waits_for_worker"),
+    caught_by="WaitingIsTrue",
+    in_worlds=operations(WorkerOperationWorld),
+)
+def an_inherited_order_is_given_at_once(_: Any) -> Any:
+    return lambda task: task.started_at is None
+
+
+@mutation(
+    WAITED,
+    Seam("interlock.runtimes.workers.placement", "Placement.assign"),
+    caught_by="WaitingIsTrue",
+    in_worlds=operations(WorkerOperationWorld),
+)
+def what_is_recorded_to_wait_is_handed_out(_: Any) -> Any:
+    def assign(self: Any, worker: Worker, attempt: Attempt, at: At) -> None:
+        self.give(worker, attempt, at)
+
+    return assign
 
 
 # For how long
@@ -110,9 +138,50 @@ def a_lease_never_ends(_: Any) -> property:
 )
 def what_is_inherited_is_waited_for_for_ever(_: Any) -> Any:
     def _inherit(self: Any, task: TaskId, report: TaskReport, _at: At) -> None:
-        self._tell(self._add(task, Phase.INHERITED, report))
+        self._ledger.tell(self._ledger.add(task, Phase.INHERITED, report))
 
     return _inherit
+
+
+# Who killed it
+
+
+@mutation(SPARED, BLAME, caught_by="RetriesKept", in_worlds=killers(WorkerOperationWorld))
+def whoever_is_beside_a_killer_pays(_: Any) -> Any:
+    return lambda _step, end: end.started_at is not None
+
+
+@mutation(SPARED, BLAME, caught_by="RetriesKept", in_worlds=killers(WorkerOperationWorld))
+def a_killer_never_pays(_: Any) -> Any:
+    return lambda _step, _end: False
+
+
+@mutation(
+    SPARED,
+    Seam(DISPATCHER, "Dispatcher._cut"),
+    caught_by="NeighboursSpared",
+    in_worlds=killers(WorkerOperationWorld),
+)
+def whoever_is_lost_is_told_to_have_been_alone(really: Any) -> Any:
+    def _cut(self: Any, attempt: Attempt, why: str, at: At, *, beside_others: bool) -> None:
+        assert beside_others in (True, False)
+        really(self, attempt, why, at, beside_others=False)
+
+    return _cut
+
+
+@mutation(
+    SPARED,
+    Seam("interlock.runtimes.workers.placement", "Placement.place"),
+    caught_by="NeighboursSpared",
+    in_worlds=killers(WorkerOperationWorld),
+)
+def suspects_are_run_beside_others(really: Any) -> Any:
+    def place(self: Any, attempt: Attempt, at: At) -> None:
+        attempt.is_alone = False
+        really(self, attempt, at)
+
+    return place
 
 
 # Whose word counts
@@ -121,7 +190,7 @@ def what_is_inherited_is_waited_for_for_ever(_: Any) -> Any:
 @mutation(COUNTS, DONE, caught_by="WordsCount", in_worlds=operations(WorkerOperationWorld))
 def a_late_result_is_taken(really: Any) -> Any:
     def _done(self: Any, worker: Worker, outcome: Outcome, at: At) -> None:
-        attempt = self._attempts.get(task_of(outcome.ref))
+        attempt = self._ledger.get(task_of(outcome.ref))
         if attempt is not None and attempt.phase is Phase.OVER and not attempt.teller:
             attempt.worker = worker
             worker.at_work[attempt.id] = attempt
@@ -132,7 +201,7 @@ def a_late_result_is_taken(really: Any) -> Any:
 
 @mutation(
     "A worker is told that what it says does not count.",
-    Seam(DISPATCHER, "Dispatcher._refuse"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.refuse"),
     caught_by="OrdersAreDone",
     in_worlds=operations(WorkerOperationWorld),
 )
@@ -142,15 +211,15 @@ def nobody_is_told_that_it_does_not_count(_: Any) -> Any:
 
 @mutation(
     ROOM,
-    Seam(DISPATCHER, "Dispatcher._refuse_held"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.refuse_held"),
     caught_by="RoomKept",
     in_worlds=cut_off(WorkerOperationWorld),
 )
 def what_a_worker_comes_back_with_in_vain_takes_no_room(_: Any) -> Any:
-    def _refuse_held(self: Any, worker: Worker, task: TaskId) -> None:
-        self._refuse(worker, task)
+    def refuse_held(self: Any, worker: Worker, task: TaskId) -> None:
+        self.refuse(worker, task)
 
-    return _refuse_held
+    return refuse_held
 
 
 @mutation(
@@ -158,7 +227,6 @@ def what_a_worker_comes_back_with_in_vain_takes_no_room(_: Any) -> Any:
     Seam("interlock.runtimes.workers.attempts", "Worker.has_room"),
     caught_by="RoomKept",
     in_worlds=operations(WorkerOperationWorld),
-    seen_in=28,
 )
 def what_was_cut_off_takes_no_room(_: Any) -> property:
     def has_room(self: Worker) -> bool:
@@ -176,29 +244,29 @@ def what_was_cut_off_takes_no_room(_: Any) -> property:
 def a_result_is_called_recorded_at_once(really: Any) -> Any:
     def _done(self: Any, worker: Worker, outcome: Outcome, at: At) -> None:
         really(self, worker, outcome, at)
-        attempt = self._attempts.get(task_of(outcome.ref))
+        attempt = self._ledger.get(task_of(outcome.ref))
         if attempt is not None:
-            self._is_recorded(attempt)
+            self._acks.confirm(attempt)
 
     return _done
 
 
 @mutation(
     KEPT,
-    Seam(DISPATCHER, "Dispatcher._note_recorded"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.note_recorded"),
     caught_by="RecordedIsKept",
     in_worlds=side_by_side(WorkerOperationWorld),
 )
 def any_launch_says_that_all_is_recorded(really: Any) -> Any:
-    def _note_recorded(self: Dispatcher, job_uid: str, _open: Any) -> None:
+    def note_recorded(self: Any, job_uid: str, _open: Any) -> None:
         really(self, job_uid, ())
 
-    return _note_recorded
+    return note_recorded
 
 
 @mutation(
     "A worker is told in the end that a result is recorded.",
-    Seam(DISPATCHER, "Dispatcher._is_recorded"),
+    Seam(ACKNOWLEDGEMENT, "Acknowledgements.confirm"),
     caught_by="OrdersAreDone",
     in_worlds=operations(WorkerOperationWorld),
 )
@@ -230,7 +298,6 @@ def a_worker_may_die_for_ever(_: Any) -> Any:
     Seam("interlock.execution.operations.record", "begun"),
     caught_by="DoneOnce",
     in_worlds=operations(WorkerOperationWorld),
-    seen_in=10,
 )
 def a_death_begins_it_all_anew(really: Any) -> Any:
     def begun(job: Job) -> Any:

@@ -42,6 +42,8 @@ class Tally(Struct):
     #: recorded: whether a retry of its own had begun by then is nobody's to say.
     perhaps: int = 0
     cuts: int = 0
+    #: Whether it was cut off in a worker since it last ended by itself.
+    is_suspected: bool = False
     #: When its last attempt failed, if it was not tried again since.
     failed_at: datetime | None = None
     #: Whether its last attempt failed or was cut off, and it was not tried again since.
@@ -172,9 +174,14 @@ class Ledger:
         tally.is_open = True
         if not _is_cut(end):
             tally.failed_at = now
+            tally.is_suspected = False
             return
         if end.result is TaskResult.INTERRUPTED and end.started_at is None:
             return  # It waited for a worker, and nothing of it was begun.
+        is_blamed = tally.is_suspected or not end.beside_others
+        tally.is_suspected = tally.is_suspected or end.result is TaskResult.INTERRUPTED
+        if not is_blamed:
+            return
         tally.cuts += 1
         if tally.cuts > self._most_cuts + 1:
             self.problems.append(f"{what} was cut off {tally.cuts} times, and still tried again")

@@ -17,13 +17,15 @@ from interlock.runtimes.workers.protocol import Call, Done, FromServer, Welcome
 from interlock.sdk.calling import Answer
 from interlock.sdk.worker.desk import Attempt, Desk, WorkerIdentity
 from support.simulation.worker_lines import Line
-from support.simulation.worker_script import FUNCTIONS, SLOW, read_made
+from support.simulation.worker_script import FUNCTIONS, KILLS, SLOW, read_made
 
 if TYPE_CHECKING:
     from support.simulation.workers import Crowd
 
 #: For how long one stands still in the middle of an attempt,
 _HANGS_S = (20.0, 40.0, 100.0)
+#: until it goes because of what it is at in vain,
+_STUCK_AFTER_S = 5.0
 #: and until it tries again to reach a control plane.
 _AGAIN_S = (0.1, 1.0, 5.0)
 
@@ -53,7 +55,7 @@ class SimWorker:
             queues=("",) if is_partial else ("", SLOW),
             concurrency=self.concurrency,
         )
-        self.desk = Desk(identity, start=self._start, say=lambda _: None)
+        self.desk = Desk(identity, start=self._start, say=lambda _: None, refused=self._refused)
         self.line: Line | None = None
         self._tries = number
         self._touching: SimHandle | None = None
@@ -157,6 +159,13 @@ class SimWorker:
             seconds = self._crowd.luck.choice(_HANGS_S)
             self._crowd.later(self.process, self._crowd.stand, self, seconds, within=halfway)
 
+    def _refused(self, attempt: Attempt) -> None:
+        self._later(_STUCK_AFTER_S, self._retire, attempt)
+
+    def _retire(self, attempt: Attempt) -> None:
+        if self.desk.give_up(attempt):
+            self._stir()
+
     def _tell(self, attempt: Attempt) -> None:
         attempt.report(33, "a third")
         self._stir()
@@ -169,7 +178,8 @@ class SimWorker:
     def _end(self, attempt: Attempt, life: Life, error: str = "") -> None:
         if life.order.id not in self.lives:
             return
-        if self._crowd.happens(self._crowd.rates.dies):
+        kills = KILLS in attempt.call.args["words"]
+        if kills or self._crowd.happens(self._crowd.rates.dies):
             self._crowd.die(self)
             return
         if life.ending is not None:

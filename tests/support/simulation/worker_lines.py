@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from interlock.errors import FencedError
 from interlock.forecast.rehearsal.simulated_loop import SimProcess
-from interlock.runtimes.workers.dispatcher import RefusedWorkerError
+from interlock.runtimes.workers.admittance import RefusedWorkerError
 from interlock.runtimes.workers.protocol import (
     FromServer,
     FromWorker,
@@ -62,6 +62,7 @@ class Line:
             return
         self.is_broken = True
         self._crowd.lines.pop(self, None)
+        self._crowd.was_cut = self._crowd.was_cut or self.worker.alive
         self._crowd.later(self.worker.process, self.worker.lost, self)
         self._crowd.later(self.server.process, self._left, "the connection broke")
 

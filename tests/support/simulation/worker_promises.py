@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.forecast.rehearsal.simulated_machine import Life
-from interlock.resources.tasks import EndedTask, ReportState, TaskId, TaskReport, TaskResult
+from interlock.resources.job import Job
+from interlock.resources.operation import ELABORATION, is_undo, step_of
+from interlock.resources.tasks import (
+    EndedTask,
+    PendingReason,
+    ReportState,
+    TaskId,
+    TaskReport,
+    TaskResult,
+)
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.workers.attempts import task_of
+from interlock.runtimes.workers.dispatcher import LEASE_S
 from interlock.runtimes.workers.protocol import (
     Call,
     Cancel,
@@ -55,6 +66,9 @@ class WorkerPromise(Promise):
     def told_recorded(self, task: TaskId, worker: str) -> None:
         """A worker is told that it may forget a result."""
 
+    def begun(self, worker: SimWorker, life: Life) -> None:
+        """A worker begins an attempt, beside what it is at."""
+
     def reported(self, runtime: WorkerRuntime, report: TaskReport) -> None:
         """A dispatcher says what became of an attempt."""
 
@@ -70,6 +84,8 @@ class Books:
         #: What dispatchers said is over, and what was begun only after that.
         self.over: set[TaskId] = set()
         self.late: set[TaskId] = set()
+        #: How many were at work where an attempt was lost, it included, when its worker died.
+        self.company: dict[TaskId, int] = {}
         #: When a dispatcher heard of an attempt last from the worker that has it, and from whom.
         self.words: dict[tuple[WorkerRuntime, TaskId], tuple[float, str]] = {}
 
@@ -93,6 +109,50 @@ class HandedOutOnce(WorkerPromise):
         is_known = any((one.index, one.attempt) == (task.task, task.attempt) for one in active)
         if not is_known and task not in self.books.recorded:
             raise self.broken(f"{name} is handed out and was never recorded", name)
+
+
+class WaitingIsTrue(WorkerPromise):
+    """What a status has as waiting for a worker nobody was told to do, or may be doing.
+
+    And what is recorded as over without having begun was told to nobody for the length of a lease.
+    """
+
+    def __init__(self, truth: Truth, crowd: Crowd, books: Books) -> None:
+        super().__init__(truth, crowd, books)
+        self._given: dict[TaskId, tuple[float, str]] = {}
+        #: What began in vain, and was looked at when it was recorded.
+        self._unbegun: set[TaskId] = set()
+
+    def handed_out(self, task: TaskId, worker: str) -> None:
+        """It does not wait, as far as anybody can read."""
+        self._given[task] = (self.crowd.loop.time(), worker)
+        job = self.truth.by_uid.get(task.job_uid)
+        if job is not None:
+            self._check(job, f"is handed to {worker}")
+
+    def wrote(self, change: Change) -> None:
+        """Nobody was told to do what waits from now on."""
+        _, after = jobs_of(change)
+        if after is None:
+            return
+        self._check(after, "is told to")
+        for end in after.status.execution.ended:
+            task = TaskId(after.metadata.uid, end.index, end.attempt)
+            is_unbegun = end.result is TaskResult.INTERRUPTED and end.started_at is None
+            if not is_unbegun or task in self._unbegun:
+                continue
+            self._unbegun.add(task)
+            at_s, who = self._given.get(task, (-inf, ""))
+            if self.crowd.loop.time() - at_s < LEASE_S and not self.crowd.has_rivals:
+                name = after.metadata.name
+                raise self.broken(f"{end.name} never began, and {who} was told to do it", name)
+
+    def _check(self, job: Job, what: str) -> None:
+        for one in job.status.execution.active:
+            task = TaskId(job.metadata.uid, one.index, one.attempt)
+            waits = one.reason in (PendingReason.NO_WORKER, PendingReason.WORKERS_BUSY)
+            if waits and task in self._given:
+                raise self.broken(f"{one.name} {what}, and is recorded to wait", job.metadata.name)
 
 
 class WordsCount(WorkerPromise):
@@ -170,6 +230,44 @@ class RecordedIsKept(WorkerPromise):
             raise self.broken(told, name)
 
 
+class NeighboursSpared(WorkerPromise):
+    """Who is beside what kills its worker pays for that at most once, and not of its own.
+
+    What was cut off beside others is told to have been; and what was cut off once is run alone,
+    unless connections broke: a worker that comes again did not die.
+    """
+
+    def begun(self, worker: SimWorker, life: Life) -> None:
+        """Nobody who is suspected is beside anybody else."""
+        if self.crowd.was_cut or self.crowd.has_rivals or len(worker.lives) < 2:
+            return
+        for one in worker.lives.values():
+            job = self.truth.by_uid.get(one.order.job_uid)
+            operation = job.status.execution.operation if job is not None else None
+            if job is None or operation is None or one.order.id in self.books.recorded:
+                continue
+            if not operation.steps:
+                continue
+            index = one.order.index
+            step = operation.steps[0 if index == ELABORATION else step_of(index)]
+            if step.suspected and not is_undo(index):
+                told = f"{one.order.name} is suspected, and {life.order.name} begins beside it"
+                raise self.broken(told, job.metadata.name)
+
+    def wrote(self, change: Change) -> None:
+        """What was not alone when its worker died is told to have been beside others."""
+        _, after = jobs_of(change)
+        for end in after.status.execution.ended if after is not None else ():
+            assert after is not None
+            task = TaskId(after.metadata.uid, end.index, end.attempt)
+            beside = self.books.company.pop(task, 1) - 1
+            if self.crowd.has_rivals:
+                continue  # A rival that lost its connection earlier had only this one there.
+            if end.result is TaskResult.INTERRUPTED and beside and not end.beside_others:
+                told = f"{end.name} died beside {beside} others, and alone is told"
+                raise self.broken(told, after.metadata.name)
+
+
 class RoomKept(WorkerPromise):
     """A worker is given no more than it has room for, what was cut off and goes on there included.
 
@@ -203,8 +301,10 @@ class OrdersAreDone(WorkerPromise):
 
 WORKER_PROMISES: tuple[type[WorkerPromise], ...] = (
     HandedOutOnce,
+    WaitingIsTrue,
     WordsCount,
     RecordedIsKept,
+    NeighboursSpared,
     RoomKept,
     OrdersAreDone,
 )
@@ -244,6 +344,17 @@ class WorkerJudge:
             self._fenced.add(task)
         else:
             self._judge.started(life)
+
+    def is_beside(self, worker: SimWorker, life: Life) -> None:
+        """What a worker is at when it begins something."""
+        for promise in self.promises:
+            promise.begun(worker, life)
+
+    def dies(self, worker: SimWorker) -> None:
+        """A worker dies with what it is at. What was said to be over by then is not of these."""
+        for task in worker.lives:
+            if task not in self.books.over:
+                self.books.company[task] = len(worker.lives)
 
     def declined(self, deed: Deed) -> None:
         """A function is not called, and a worker says that it failed."""

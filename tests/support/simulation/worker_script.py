@@ -35,6 +35,8 @@ from support.simulation.script import Step as Scene
 RUN, UNDO, MAKE = FUNCTIONS = ("run", "undo", "make")
 #: The queue that not all workers serve.
 SLOW = "slow"
+#: What kills its worker, each time.
+KILLS = "kills"
 #: Longer than any world lives.
 FOR_GOOD_S = 1e9
 #: Where the targets are of what operations have made as parts of themselves.

@@ -106,6 +106,8 @@ class Crowd:
         self.deeds: list[Deed] = []
         #: How often something happened.
         self.calls = 0
+        #: Whether a connection broke although both its ends lived on.
+        self.was_cut = False
         #: Whether trouble is over.
         self.is_healed = False
         #: Whether control planes lead side by side.
@@ -182,6 +184,7 @@ class Crowd:
     def die(self, worker: SimWorker) -> None:
         """A worker is gone, and all that it did."""
         self._note(worker, "dies")
+        self.judge.dies(worker)
         self._end_life(worker)
 
     def gone(self, worker: SimWorker) -> None:
@@ -263,6 +266,7 @@ class Crowd:
         self.deeds.append(deed)
         self._note(worker, f"begins {life.order.name}, {call.call}", life.order.job)
         self.judge.begins(deed, life)
+        self.judge.is_beside(worker, life)
 
     def declines(self, worker: SimWorker, call: Call, error: str) -> None:
         """A function is not called: it was told to stop before there was a thread for it."""

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from interlock.runtimes.workers.attempts import At, Attempt, Worker
-from interlock.runtimes.workers.dispatcher import Dispatcher
+from interlock.runtimes.workers.placement import Placement
 from support.storm.ground import PROGRAM
 
 _RUN = "from interlock.modes.cli.main import run; sys.exit(run())"
@@ -32,14 +32,14 @@ def program_of(plant: Plant) -> tuple[str, ...]:
 
 def twice() -> None:
     """Hand out everything to two."""
-    give = Dispatcher._give
+    give = Placement.give
 
-    def give_to_two(self: Dispatcher, worker: Worker, attempt: Attempt, at: At) -> None:
+    def give_to_two(self: Placement, worker: Worker, attempt: Attempt, at: At) -> None:
         give(self, worker, attempt, at)
         assert attempt.call is not None
         others = [one for one in self._workers.values() if one is not worker]
         for other in others[:1]:
             other.mail.calls[attempt.id] = (attempt.call, attempt.size)
-            self._dirty[other] = None
+            self._post(other)
 
-    Dispatcher._give = give_to_two  # type: ignore[method-assign]
+    Placement.give = give_to_two  # type: ignore[method-assign]

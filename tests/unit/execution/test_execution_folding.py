@@ -248,6 +248,28 @@ def test_unknown_says_why_and_is_cleared_by_proof() -> None:
     assert over.exit_code == 3
 
 
+@pytest.mark.parametrize("reason", [PendingReason.NO_WORKER, PendingReason.WORKERS_BUSY])
+@pytest.mark.parametrize(
+    ("task", "is_over"),
+    [
+        pytest.param({}, True, id="it still waits"),
+        pytest.param({"reason": None}, False, id="a worker may have been told since"),
+        pytest.param({"state": RUNNING, "reason": None, "started_at": T0}, False, id="it began"),
+    ],
+)
+def test_what_waited_at_another_server_is_over_only_if_its_status_has_it_wait(
+    reason: PendingReason, task: dict[str, Any], is_over: bool
+) -> None:
+    held = a_task(**({"reason": reason} | task))
+    seen = observe(held, a_report(ReportState.ACCEPTED, interrupted=True), True, T0)
+
+    if is_over:
+        assert isinstance(seen, EndedTask)
+        assert (seen.result, seen.started_at) == (TaskResult.INTERRUPTED, None)
+    else:
+        assert seen is held
+
+
 def test_stamps_are_sticky() -> None:
     task = a_task(state=RUNNING, started_at=T0, pid=7)
     again = a_report(ReportState.RUNNING, started_at=at(5), pid=7)
@@ -325,6 +347,15 @@ def test_only_starts_are_calm_news() -> None:
 
     assert calm.running_since == at(1)
     assert mixed.running_since is None
+
+
+def test_the_start_of_what_waited_for_a_worker_is_written_at_once() -> None:
+    """Before it is, no worker is told to do it."""
+    waits, report = a_task(reason=PendingReason.WORKERS_BUSY), a_report(started_at=at(2))
+    folded = fold((waits,), {(0, 0): report}, True, at(3))
+
+    assert folded.news
+    assert folded.running_since is None
 
 
 @pytest.mark.parametrize(

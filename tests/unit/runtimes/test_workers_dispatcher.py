@@ -17,8 +17,9 @@ from interlock.resources.tasks import (
     TaskStatus,
 )
 from interlock.resources.work_types import WORKERS
+from interlock.runtimes.workers.admittance import RefusedWorkerError
 from interlock.runtimes.workers.attempts import task_of
-from interlock.runtimes.workers.dispatcher import RefusedWorkerError
+from interlock.runtimes.workers.placement import WAITS_AFTER_S
 from interlock.runtimes.workers.protocol import (
     MAX_FRAME,
     Orders,
@@ -101,7 +102,7 @@ def test_an_order_that_nobody_can_do_waits_and_says_why(
 
     assert desk.has(worker) == []
     report = desk.told[task]
-    assert (report.state, report.reason) == (ReportState.ACCEPTED, PendingReason.OTHER)
+    assert (report.state, report.reason) == (ReportState.ACCEPTED, PendingReason.NO_WORKER)
     assert report.message == message
     assert desk.dispatcher.waiting == 1
 
@@ -110,10 +111,14 @@ def test_what_waits_is_given_to_who_comes_the_oldest_first() -> None:
     desk = Desk()
     first, second, third = (desk.launch(f"job-{n}") for n in range(3))
     worker = desk.worker("w", concurrency=2)
+    desk.record(first, second, third)
 
     assert desk.has(worker) == [first, second]
-    assert (desk.told[third].reason, desk.told[third].message) == (None, "")
+    told = desk.told[third]
+    assert told.reason is PendingReason.WORKERS_BUSY
+    assert told.message == "every worker that has loaded make is busy"
     desk.done(worker, first)
+    desk.record(third)
     assert desk.has(worker) == [first, second, third]
     assert desk.dispatcher.waiting == 0
 
@@ -122,6 +127,7 @@ def test_lines_of_several_functions_are_served_by_arrival() -> None:
     desk = Desk()
     tasks = [desk.launch(f"job-{n}", function=("make", "unmake")[n % 2]) for n in range(4)]
     worker = desk.worker("w", "make", "unmake", concurrency=3)
+    desk.record(*tasks)
 
     assert desk.has(worker) == tasks[:3]
 
@@ -197,6 +203,7 @@ def test_that_nobody_is_left_is_told_only_when_nobody_comes_back_soon() -> None:
     assert desk.told[task].message == "no worker has loaded make"
     back = desk.worker("w")
     assert desk.told[task].message == ""
+    desk.record(task)
     assert desk.has(back) == [task]
 
 
@@ -384,6 +391,25 @@ def test_what_a_worker_may_still_be_doing_takes_up_its_room() -> None:
     assert desk.has(worker) == [lost]
 
     desk.touch(worker)
+
+    assert desk.has(worker) == [lost, task]
+
+
+def test_what_a_worker_said_before_it_had_read_an_order_gives_no_room_for_another() -> None:
+    """It touches nothing, is given something that is stopped, and then the touch arrives."""
+    desk = Desk()
+    worker = desk.worker("w")
+    lost = desk.launch("one")
+    desk.stop(lost, 0.0)
+    desk.wait(1)
+    assert desk.refused(worker)
+    task = desk.launch("two")
+    desk.touch(worker, read=0)
+    desk.touch(worker, lost, read=2)
+    desk.touch(worker, read=1)
+    assert desk.has(worker) == [lost]
+
+    desk.touch(worker, read=2)
 
     assert desk.has(worker) == [lost, task]
 
@@ -606,6 +632,123 @@ def test_of_two_that_say_they_have_it_one_goes_on() -> None:
     returned = desk.told[task].returned
     assert returned is not None
     assert returned.json == "1"
+
+
+# What waits, and is known to
+
+
+def test_what_waits_for_a_while_is_told_to_although_somebody_can_do_it() -> None:
+    desk = Desk()
+    desk.worker("w")
+    desk.launch("busy")
+    task = desk.launch("waits")
+    assert desk.told[task].reason is None
+
+    desk.wait(WAITS_AFTER_S)
+
+    assert desk.told[task].reason is PendingReason.WORKERS_BUSY
+
+
+def test_what_was_told_to_wait_is_handed_out_only_once_it_is_recorded_to_have_started() -> None:
+    desk = Desk()
+    task = desk.launch()
+    worker = desk.worker("w")
+    assert desk.state(task) is ReportState.RUNNING
+    assert desk.has(worker) == []
+    other = desk.launch("other")
+    assert desk.has(worker) == []
+
+    desk.record(task)
+    desk.record(task)
+
+    assert desk.has(worker) == [task]
+    desk.done(worker, task)
+    desk.record(other)
+    assert desk.has(worker) == [task, other]
+
+
+def test_what_is_promised_takes_no_lease_until_it_is_given() -> None:
+    desk = Desk()
+    task = desk.launch()
+    worker = desk.worker("w")
+    desk.wait(10 * LEASE_S)
+    desk.record(task)
+    assert desk.has(worker) == [task]
+
+    desk.wait(LEASE_S)
+
+    assert desk.told[task].interrupted
+
+
+@pytest.mark.parametrize("goes", [True, False])
+def test_a_promise_ends_with_its_worker_and_with_a_stop(goes: bool) -> None:
+    desk = Desk()
+    task = desk.launch()
+    worker = desk.worker("w")
+    if goes:
+        desk.leave(worker)
+    else:
+        desk.stop(task)
+    report = desk.told[task]
+    assert (report.state, report.interrupted) == (ReportState.ENDED, goes)
+    assert (report.stopped, report.exit_code) == (not goes, None)
+
+    desk.record(task)
+
+    assert desk.has(worker) == []
+
+
+def waiting_at(job: str, **changes: Any) -> tuple[Job, TaskId]:
+    """A Job whose status has an attempt that waits for a worker."""
+    waits: dict[str, Any] = {"state": TaskState.STARTING, "started_at": None}
+    waits |= {"reason": PendingReason.WORKERS_BUSY, "message": "all are busy"}
+    made, (task,) = job_at(job, 0, **(waits | changes))
+    return made, task
+
+
+def test_what_waited_at_another_server_is_over_at_once_if_it_still_waits() -> None:
+    desk = Desk()
+    job, task = waiting_at("job")
+    desk.inherit(job)
+    worker = desk.worker("w")
+
+    report = desk.told[task]
+    assert (report.state, report.interrupted) == (ReportState.ACCEPTED, True)
+    assert report.message == "it waited for a worker when its server was restarted"
+    assert desk.has(worker) == []
+    again = desk.launch(attempt=1)
+    assert desk.has(worker) == [again]
+    desk.heard(a_job("job"))
+    assert desk.state(task) is ReportState.ENDED
+
+
+def test_what_another_server_gave_away_after_all_is_waited_for() -> None:
+    desk = Desk()
+    job, task = waiting_at("job")
+    desk.inherit(job)
+    desk.wait(LEASE_S - 1)
+    started, _ = job_at("job", 0)
+    desk.heard(started)
+    report = desk.told[task]
+    assert (report.state, report.interrupted) == (ReportState.RUNNING, False)
+    desk.wait(LEASE_S - 1)
+    assert desk.state(task) is ReportState.RUNNING
+
+    desk.wait(1)
+
+    assert (desk.state(task), desk.told[task].interrupted) == (ReportState.ENDED, True)
+
+
+def test_who_has_what_waited_at_another_server_goes_on_with_it() -> None:
+    desk = Desk()
+    job, task = waiting_at("job")
+    desk.inherit(job)
+    worker = desk.worker("w", held=(Ref(*task),))
+    assert (desk.state(task), desk.told[task].interrupted) == (ReportState.RUNNING, False)
+
+    desk.done(worker, task)
+
+    assert (desk.told[task].exit_code, desk.told[task].interrupted) == (0, False)
 
 
 # Who is let in

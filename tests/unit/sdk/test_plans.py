@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from interlock.client.errors import UnreachableError
-from interlock.client.target import Target
-from interlock.sdk.asking import Site, ask, find_status_api
-from interlock.sdk.effects import Call, Effect, Emit, Open, Pause, Plan, Receive, Renew, Reply, Tick
+from interlock.sdk.asking import ask, find_status_api
+from interlock.sdk.effects import Call, Reply
 from interlock.sdk.errors import (
     BadInput,
     Conflict,
@@ -25,11 +23,12 @@ from interlock.sdk.errors import (
     TooManyPending,
     Unreachable,
 )
-from interlock.sdk.handle import output_of
+from interlock.sdk.known import output_of
 from interlock.sdk.record import JobRecord, Outcome
 from interlock.sdk.streaming import Events, stream
 from interlock.sdk.submitting import SUBMISSION, submit, submit_many
 from interlock.sdk.waiting import wait
+from support.played_plans import Played, a_site, said
 
 GET = Call(method="GET", path="/x")
 ORDER = Call(method="POST", path="/x", repeatable=False)
@@ -40,72 +39,8 @@ LOST = UnreachableError("lost", sent=True)
 AWAY = UnreachableError("away")
 
 
-def a_site(*, has_status_api: bool | None = True) -> Site:
-    site = Site(Target("http://127.0.0.1:1"), "default", patience_s=5)
-    site.has_status_api = has_status_api
-    return site
-
-
-def said(status: int, body: object = None, **headers: str) -> Reply:
-    told = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Reply(status, told, b"" if body is None else json.dumps(body).encode())
-
-
 def refusal(status: int, reason: str, **more: object) -> Reply:
     return said(status, {"reason": reason, "message": "no", **more})
-
-
-class Played:
-    """Carries out a plan with answers that are there from the start, on a clock of its own."""
-
-    def __init__(self, *answers: object) -> None:
-        self._answers: Iterator[object] = iter(answers)
-        self.asked: list[Call] = []
-        self.paused: list[float] = []
-        self.told: list[Any] = []
-        self.now = 0.0
-
-    def __call__(self, plan: Plan[Any], *, most: int | None = None) -> Any:
-        try:
-            step = next(plan)
-            while True:
-                if isinstance(step, Emit):
-                    self.told.append(step.value)
-                    if len(self.told) == most:
-                        return None
-                    step = plan.send(None)
-                    continue
-                try:
-                    result = self._do(step)
-                except UnreachableError as error:
-                    step = plan.throw(error)
-                else:
-                    step = plan.send(result)
-        except StopIteration as stop:
-            return stop.value
-
-    def _do(self, step: Effect) -> object:
-        match step:
-            case Tick():
-                return self.now
-            case Pause(seconds):
-                self.paused.append(seconds)
-                self.now += seconds
-                return None
-            case Renew():
-                return False
-            case Call() | Open() | Receive():
-                if not isinstance(step, Receive):
-                    self.asked.append(step.call if isinstance(step, Open) else step)
-                answer = next(self._answers)
-                if isinstance(answer, tuple):  # It takes its time.
-                    taken, answer = answer
-                    self.now += taken
-                if isinstance(answer, Exception):
-                    raise answer
-                return answer
-            case _:
-                raise AssertionError(step)
 
 
 def test_a_busy_server_is_asked_again_when_it_says() -> None:

@@ -48,11 +48,16 @@ class Worker:
     def __init__(self, max_jobs: int = 0) -> None:
         self.started: list[Attempt] = []
         self.said: list[str] = []
+        self.refused: list[Attempt] = []
         identity = WorkerIdentity(
             name="host/1", incarnation="i", app="broker:app", functions=("dns",), concurrency=4
         )
         self.desk = Desk(
-            identity, start=self.started.append, say=self.said.append, max_jobs=max_jobs
+            identity,
+            start=self.started.append,
+            say=self.said.append,
+            refused=self.refused.append,
+            max_jobs=max_jobs,
         )
         self.desk.connected(WELCOME)
 
@@ -143,11 +148,12 @@ def test_an_attempt_that_does_not_count_is_told_to_stop_and_hands_nothing_in() -
     assert len(worker.said) == 1
     assert attempt.context.cancelled.is_set()
     # It takes up room as long as it runs, and every server knows that.
-    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),))]
+    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),), read=3)]
     hello = worker.desk.hello()
     assert (hello.held, hello.lost) == ((), (call.ref,))
     worker.desk.connected(WELCOME)
-    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),))]
+    # Of this connection it has read none yet.
+    assert worker.take(touch=True) == [Touch(items=(Touched(ref=call.ref),), read=0)]
     worker.end(attempt)
     assert worker.take() == []
     assert not worker.desk.left
@@ -247,3 +253,35 @@ def test_attempts_are_counted_from_one() -> None:
     worker.order(a_call(attempt=2, fences={"target/a": 9}, target="a", creator="ana"))
     ctx = worker.started[0].context
     assert (ctx.attempt, ctx.fence, ctx.creator, ctx.step) == (3, 9, "ana", "dns")
+
+
+def test_what_goes_on_although_it_does_not_count_is_given_up() -> None:
+    """It ends with its process, which waits for all else."""
+    worker = Worker()
+    worker.order(a_call("stuck"), a_call("other"))
+    stuck, other = worker.started
+    worker.order(refused=((stuck.call.ref, "it is over"),))
+    assert worker.refused == [stuck]
+
+    assert worker.desk.give_up(stuck)
+
+    assert any(isinstance(message, Drain) for message in worker.take())
+    assert "step dns of job stuck goes on although it counts for nothing" in worker.said[-1]
+    was_over = [worker.desk.is_over]
+    worker.end(other)
+    worker.take()
+    was_over.append(worker.desk.is_over)
+    worker.order(recorded=(other.call.ref,))
+    assert [*was_over, worker.desk.is_over] == [False, False, True]
+    assert list(worker.desk.at_work) == [stuck.call.ref]
+
+
+def test_what_has_ended_in_time_is_not_given_up() -> None:
+    worker = Worker()
+    worker.order(a_call())
+    (attempt,) = worker.started
+    worker.order(refused=((attempt.call.ref, "it is over"),))
+    worker.end(attempt)
+
+    assert not worker.desk.give_up(attempt)
+    assert not worker.desk.is_draining

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from interlock.execution.operations.elaboration import flaws_of, with_elaboration
 from interlock.execution.operations.record import specs_of, with_failure, with_step
+from interlock.execution.quarantine import is_counted, is_suspected_after
 from interlock.execution.view import JobReports
 from interlock.execution.wording import how_it_ended
 from interlock.resources.job import Job
@@ -70,6 +71,7 @@ def _run_ended(
             state=StepState.DONE,
             retries=0,
             interruptions=0,
+            suspected=False,
             not_before=None,
             ended_at=end.ended_at,
             message="",
@@ -82,9 +84,9 @@ def _run_ended(
     if is_interrupted(end):
         again = _cut_off(failed, end, job.spec.max_interruptions, now)
     elif step.retries < spec.retries.limit:
-        again = replace(failed, not_before=now + spec.retries.delay * step.retries)
+        again = replace(failed, suspected=False, not_before=now + spec.retries.delay * step.retries)
     else:
-        again = replace(failed, not_before=None)
+        again = replace(failed, suspected=False, not_before=None)
     return with_step(operation, at, again)
 
 
@@ -110,10 +112,10 @@ def is_interrupted(end: EndedTask) -> bool:
 def _cut_off(step: StepStatus, end: EndedTask, most: int, now: datetime) -> StepStatus:
     """A step to be gone on with, unless it was cut off too often: then it is out of retries.
 
-    What nobody saw begin is not counted: it waited for a worker when its server was restarted.
+    Whether it is to blame is the rule of `quarantine`.
     """
-    has_run = end.started_at is not None or end.result is not TaskResult.INTERRUPTED
-    times = step.interruptions + has_run
+    times = step.interruptions + is_counted(step, end)
+    step = replace(step, suspected=is_suspected_after(step, end))
     if times > most:
         told = f"{step.message}; cut off {times} times"
         return replace(step, interruptions=times, not_before=None, message=told)
@@ -158,9 +160,9 @@ def _undo_ended(
         again = _cut_off(failed, end, job.spec.max_interruptions, now)
     elif retried.retries < limits.limit:
         due = now + limits.delay * retried.retries
-        again = replace(retried, not_before=due, interrupted=False, message=told)
+        again = replace(retried, suspected=False, not_before=due, interrupted=False, message=told)
     else:
-        again = replace(retried, not_before=None, message=told)
+        again = replace(retried, suspected=False, not_before=None, message=told)
     if again.not_before is None:
         # It need not have failed itself, so its state cannot say that it is out of retries.
         operation = replace(operation, reverting_for=ExecutionReason.TASK_FAILED.value)
@@ -172,6 +174,7 @@ def _undo_again(
 ) -> StepStatus:
     if is_interrupted(end):
         return _cut_off(failed, end, job.spec.max_interruptions, now)
+    failed = replace(failed, suspected=False)
     limit = spec.undo_retries.limit if spec.undo_retries is not None else 0
     if failed.undo_retries >= limit:
         return replace(failed, not_before=None)

@@ -38,6 +38,7 @@ def reverting(operation: OperationStatus, specs: tuple[Step, ...]) -> OperationS
             state=StepState.TO_UNDO if undo else StepState.UNDONE,
             undo_retries=0,
             interruptions=0,
+            suspected=False,
         )
     why = operation.reverting_for or ExecutionReason.TASK_FAILED.value
     return replace(operation, steps=tuple(steps), reverting=True, reverting_for=why)
@@ -84,6 +85,7 @@ def _forward(step: StepStatus, *, is_kept: bool) -> StepStatus:
         retries=0,
         undo_retries=0,
         interruptions=0,
+        suspected=False,
         interrupted=False,
         not_before=None,
         undo_for="",

@@ -65,6 +65,7 @@ class Plane:
         self.process: SimProcess = world.loop.start_process(f"plane-{life}")
         self.clock = SimClock(world.loop, self.process, world.start)
         self._runtimes: list[StageRuntime] = []
+        self._workers: RehearsedWorkers | None = None
         self.roster = JobIndex()
         luck = Random(f"plane-{life}")
         election = Election(
@@ -101,6 +102,8 @@ class Plane:
 
     def _observe(self, change: CacheChange) -> None:
         self.roster.observe(change)
+        if self._workers is not None and isinstance(change.after, Job):
+            self._workers.heard(change.after)
 
     async def _connect(self, term: int) -> Runtime:  # noqa: ARG002 (there is only one of us)
         world, check = self._world, self.plane.fence.check
@@ -109,6 +112,7 @@ class Plane:
         dispatcher = Dispatcher(lease_s=LEASE_S)
         workers = RehearsedWorkers(world.workers, self.clock, check, dispatcher)
         workers.inherit(self.plane.cache(Job))
+        self._workers = workers
         world.workers.attach(workers, self.process)
         return Router({_OWN: stage, WORKERS: workers}, own=_OWN, check=check)
 

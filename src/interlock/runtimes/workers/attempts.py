@@ -41,6 +41,8 @@ class Phase(Enum):
 
     #: Nobody has it.
     WAITING = auto()
+    #: A worker is to have it once it is written down that it starts: until then it is not told.
+    PROMISED = auto()
     #: A worker has it, and a lease on it.
     AT_WORK = auto()
     #: It was ordered before this dispatcher began: some worker may have it.
@@ -56,6 +58,7 @@ class Attempt:
         "arrival",
         "call",
         "id",
+        "is_alone",
         "is_recorded",
         "lease_until",
         "need",
@@ -64,6 +67,7 @@ class Attempt:
         "size",
         "stop_by",
         "teller",
+        "told_waiting",
         "worker",
     )
 
@@ -77,6 +81,10 @@ class Attempt:
         self.call: Call | None = None
         self.size = 0
         self.need: Need = ("", "")
+        #: Whether nothing may be done beside it in the process of its worker.
+        self.is_alone = False
+        #: Whether it was told that it waits: its status may say so.
+        self.told_waiting = False
         #: Who has it.
         self.worker: Worker | None = None
         self.lease_until = inf
@@ -105,15 +113,30 @@ class Attempt:
 class Worker:
     """One connection of a worker."""
 
-    __slots__ = ("at_work", "closed", "crew", "hello", "is_draining", "lost", "mail", "since")
+    __slots__ = (
+        "at_work",
+        "closed",
+        "crew",
+        "hello",
+        "is_draining",
+        "kept_for",
+        "lost",
+        "mail",
+        "since",
+        "solo",
+    )
 
     def __init__(self, hello: Hello, since: datetime) -> None:
         self.hello = hello
         self.since = since
         self.crew: Crew | None = None
         self.at_work: dict[TaskId, Attempt] = {}
-        #: What it may still be doing although that does not count: it takes up room.
-        self.lost: dict[TaskId, None] = {}
+        #: What it may still be doing although that does not count, and in which of its `Orders`
+        #: it is told so: it takes up room.
+        self.lost: dict[TaskId, int] = {}
+        #: What it has and does alone, and what it is given nothing for until it can.
+        self.solo: Attempt | None = None
+        self.kept_for: Attempt | None = None
         self.is_draining = False
         self.mail = Mail()
         #: Why it has to be let go; None while it is welcome.
@@ -124,15 +147,33 @@ class Worker:
         """Whether it can be given something."""
         if self.is_draining or self.closed is not None:
             return False
-        return len(self.at_work) + len(self.lost) < self.hello.concurrency
+        if self.solo is not None or self.kept_for is not None:
+            return False
+        return self.busy < self.hello.concurrency
+
+    def lose(self, task: TaskId) -> None:
+        """It is about to be told that what it does there does not count."""
+        self.lost[task] = self.mail.taken + 1
+
+    @property
+    def busy(self) -> int:
+        """How much it is at, whether that counts or not."""
+        return len(self.at_work) + len(self.lost)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it can be given something, and is at nothing at all."""
+        return not self.busy and not self.is_draining and self.closed is None
 
 
 class Mail:
     """What is still to be sent to a worker: as few messages as there can be."""
 
-    __slots__ = ("calls", "cancelled", "recorded", "refused", "welcome")
+    __slots__ = ("calls", "cancelled", "recorded", "refused", "taken", "welcome")
 
     def __init__(self) -> None:
+        #: How many `Orders` were taken so far.
+        self.taken = 0
         self.welcome: Welcome | None = None
         self.calls: dict[TaskId, tuple[Call, int]] = {}
         self.recorded: list[Ref] = []
@@ -145,7 +186,9 @@ class Mail:
     def take(self) -> list[FromServer]:
         """Everything, in the order in which it has to be read; nothing is left."""
         told: list[FromServer] = [self.welcome] if self.welcome is not None else []
-        told += self._orders()
+        orders = self._orders()
+        self.taken += len(orders)
+        told += orders
         graces: dict[float, list[Ref]] = {}
         for ref, grace_s in self.cancelled.items():
             graces.setdefault(grace_s, []).append(ref)

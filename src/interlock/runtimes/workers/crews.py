@@ -1,4 +1,4 @@
-"""The hand-out: which of the waiting orders a worker with room gets next, the oldest first.
+"""Crews and lines: which of the waiting orders a worker with room gets next, the oldest first.
 
 Workers that can do the same make a crew, and orders that the same workers can do stand in one line.
 Every step costs as much as what changed: neither all orders nor all workers are ever gone through.
@@ -151,6 +151,18 @@ class Crews:
             for worker in crew.free:
                 return worker
         return None
+
+    def can_do(self, need: Need) -> bool:
+        """Whether there is anybody who can do this, with room or without."""
+        line = self._lines.get(need)
+        return line is not None and bool(line.crews)
+
+    def who_can_do(self, need: Need) -> Iterator[Worker]:
+        """Everybody who can do this, with room or without."""
+        line = self._lines.get(need)
+        if line is not None:
+            for crew in line.crews:
+                yield from crew.members
 
     def next_for(self, crew: Crew) -> Attempt | None:
         """The oldest order that waits for a crew."""

@@ -21,6 +21,15 @@ Why no result of a step is lost, and none counts twice:
   said so for the length of a lease, it ends as interrupted, and later words are refused. The
   control plane then makes an attempt with another number, so that nothing is ever handed out twice
   by one name.
+- What has waited for a while (`placement.WAITS_AFTER_S`), or waits for somebody who can do it, is
+  told to wait, and the status says so. Whoever it was launched at then tells a worker to do it only
+  after the status says that it has started, and never says again that it waits. So no worker was
+  ever told to do what a status has as waiting, and no server but the one that launched it can have
+  one told: it needs a write on that very status first. After a restart the report of such an
+  attempt says that it is over, and the control plane takes that for its end only where the status
+  that this compare-and-set replaces still has it as waiting. Of two servers whose writes meet one
+  comes to nothing: either the attempt has started, and is waited for as INHERITED, or it has ended
+  and is never handed out, and another with a new number is, at once.
 - An order that the control plane repeats (`again`) may have been handed out by another server: if
   it is not known it is inherited too. Only an order that is given for the first time is handed out,
   because nobody else can have had it.
@@ -28,9 +37,7 @@ Why no result of a step is lost, and none counts twice:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
 from math import inf
 
 import msgspec
@@ -38,7 +45,6 @@ from msgspec.structs import replace
 
 from interlock.resources.job import Job
 from interlock.resources.tasks import (
-    PendingReason,
     ReportState,
     Returned,
     TaskId,
@@ -46,9 +52,13 @@ from interlock.resources.tasks import (
     TaskReport,
     progress_of,
     returned_of,
+    waits_for_worker,
 )
 from interlock.resources.work import PythonWork
 from interlock.resources.work_types import WORKERS
+from interlock.runtimes.workers.acknowledgement import Acknowledgements
+from interlock.runtimes.workers.admittance import check
+from interlock.runtimes.workers.alarms import Alarms
 from interlock.runtimes.workers.attempts import (
     At,
     Attempt,
@@ -58,11 +68,12 @@ from interlock.runtimes.workers.attempts import (
     WorkerInfo,
     task_of,
 )
-from interlock.runtimes.workers.crews import Crews, Line, Need
+from interlock.runtimes.workers.crews import Line, Need
+from interlock.runtimes.workers.ledger import Ledger
+from interlock.runtimes.workers.orders import accepted, accepted_as, call_of, inherited
+from interlock.runtimes.workers.placement import Placement
 from interlock.runtimes.workers.protocol import (
     MAX_FRAME,
-    PROTOCOL,
-    Call,
     Done,
     Drain,
     FromWorker,
@@ -77,22 +88,10 @@ from interlock.runtimes.workers.protocol import (
 
 LEASE_S = 30.0
 TOUCH_EVERY_S = 10.0
-#: Workers come back within this when the connection broke: then nobody is told that none is there.
-_TELL_AFTER_S = 2.0
 #: That an attempt runs is told when it still does after this, on a server: most are done before.
 QUIET_S = 0.02
-#: So many attempts that are forgotten are known by their names: orders may be late by seconds.
-_FORGOTTEN = 65_536
 #: What a worker may say in words.
 _MAX_WORDS = 1_000
-_MAX_FUNCTIONS = 10_000
-_MAX_QUEUES = 100
-_MAX_CONCURRENCY = 1_000
-_MAX_NAME = 200
-
-
-class RefusedWorkerError(Exception):
-    """A worker is not taken; the message says why."""
 
 
 class Dispatcher:
@@ -107,24 +106,25 @@ class Dispatcher:
         counts: Counts | None = None,
     ) -> None:
         self._lease_s = lease_s
-        self._quiet_s = quiet_s
         self._touch_every_s = touch_every_s
-        self._attempts: dict[TaskId, Attempt] = {}
-        self._of_job: dict[str, dict[TaskId, Attempt]] = {}
-        #: The process that was given the last attempt of a Job.
-        self._last: dict[str, str] = {}
-        #: Whose result counted of attempts that are forgotten, the oldest first.
-        self._forgotten: dict[TaskId, str] = {}
+        self._ledger = Ledger()
         self._workers: dict[str, Worker] = {}
-        self._crews = Crews()
-        self._arrivals = 0
-        self._due: list[tuple[float, int, Attempt | Line]] = []
-        #: Attempts that run and were not told of yet, and when they are; in that order.
-        self._quiet: deque[tuple[float, Attempt]] = deque()
+        self._alarms = Alarms()
         self._began: float | None = None
-        self._news: dict[TaskId, TaskReport] = {}
+        #: What waited at another server and is over, unless that has given it away after all.
+        self._unsure: dict[str, list[Attempt]] = {}
         self._dirty: dict[Worker, None] = {}
         self.counts = counts or Counts()
+        self._acks = Acknowledgements(self._ledger, self._workers, self.counts, self._post)
+        self._placement = Placement(
+            self._ledger,
+            self._alarms,
+            self._workers,
+            self.counts,
+            self._post,
+            lease_s=lease_s,
+            quiet_s=quiet_s,
+        )
 
     # What the control plane asks
 
@@ -134,92 +134,104 @@ class Dispatcher:
         for job in jobs:
             for task in job.status.execution.active:
                 id = TaskId(job.metadata.uid, task.index, task.attempt)
-                if task.runtime != WORKERS or id in self._attempts or id in self._forgotten:
-                    continue
-                seen = task.started_at is not None
-                report = TaskReport(
-                    job_uid=id.job_uid,
-                    index=id.task,
-                    attempt=id.attempt,
-                    namespace=job.metadata.namespace,
-                    job=job.metadata.name,
-                    state=ReportState.RUNNING if seen else ReportState.ACCEPTED,
-                    started_at=task.started_at,
-                    message=task.message,
-                    reason=None if seen else task.reason,
-                    progress=task.progress,
-                    job_version=job.status.admission.sequence,
-                )
-                self._inherit(id, report, at)
+                is_known = self._ledger.get(id) is not None or self._ledger.is_forgotten(id)
+                if task.runtime == WORKERS and not is_known:
+                    self._inherit(id, inherited(job, task), at)
+
+    def awaits(self, job_uid: str) -> bool:
+        """Whether it makes a difference what is durable of a Job."""
+        return self._placement.has_promised(job_uid) or job_uid in self._unsure
+
+    def heard(self, job: Job, at: At) -> None:
+        """Take in what is durable of a Job by now."""
+        self._placement.heard(job, at)
+        uid = job.metadata.uid
+        unsure = self._unsure.pop(uid, ())
+        active = {TaskId(uid, one.index, one.attempt): one for one in job.status.execution.active}
+        for attempt in unsure:
+            task = active.get(attempt.id)
+            if attempt.phase is not Phase.INHERITED:
+                continue
+            if task is None:
+                self._end(attempt, at, interrupted=True)
+            elif waits_for_worker(task):
+                self._unsure.setdefault(uid, []).append(attempt)
+            else:
+                # The server before has given it to a worker after all, and had written so.
+                attempt.lease_until = at.tick + self._lease_s
+                self._alarms.watch(attempt)
+                attempt.report = inherited(job, task)
+                self._ledger.tell(attempt)
 
     def launch(self, order: TaskOrder, at: At) -> None:
         """Have an attempt made: by a worker that has room, or in its turn."""
         self._begin(at)
-        if order.id in self._forgotten:
+        if self._ledger.is_forgotten(order.id):
             return
-        known, work = self._attempts.get(order.id), order.work
+        known, work = self._ledger.get(order.id), order.work
         is_again = isinstance(work, PythonWork) and work.again
         if known is not None and (known.phase is not Phase.INHERITED or is_again):
             return
         if is_again:
-            self._inherit(order.id, _accepted(order), at)
+            self._inherit(order.id, accepted_as(order), at)
             return
         if isinstance(work, PythonWork):
-            self._note_recorded(order.job_uid, work.open_attempts)
+            self._acks.note_recorded(order.job_uid, work.open_attempts)
         if known is not None:
             # It was seen in the Job's status before it came here.
-            self._drop(known)
-        attempt = self._add(order.id, Phase.WAITING, _accepted(order))
+            self._ledger.drop(known)
+        attempt = self._ledger.add(order.id, Phase.WAITING, accepted_as(order))
         if not isinstance(work, PythonWork):
             self._not_started(attempt, f"workers call functions, and run no {type(work).__name__}")
             return
-        attempt.call = call = _call_of(order, work)
+        attempt.call = call = call_of(order, work)
         attempt.need = (work.function, work.queue)
+        attempt.is_alone = work.alone
         attempt.size = len(msgspec.json.encode(call))
         if attempt.size > MAX_FRAME // 2:
             told = f"{work.function} would be told {attempt.size} bytes"
             self._not_started(attempt, f"{told}, and at most {MAX_FRAME // 2} can be sent")
             return
-        self._place(attempt, at)
+        self._placement.place(attempt, at)
 
     def stop(self, task: TaskId, grace_s: float, at: At, *, namespace: str, job: str) -> None:
         """Have an attempt stopped: its worker is told, and has so long to end it."""
         self._begin(at)
-        attempt = self._attempts.get(task)
+        attempt = self._ledger.get(task)
         if attempt is None:
-            if task not in self._forgotten:
-                report = _report(task, namespace, job)
-                self._not_started(self._add(task, Phase.WAITING, report), _STOPPED_BEFORE)
+            if not self._ledger.is_forgotten(task):
+                report = accepted(task, namespace, job)
+                self._not_started(self._ledger.add(task, Phase.WAITING, report), _STOPPED_BEFORE)
             return
         if attempt.phase is Phase.OVER:
             return
         if attempt.phase is Phase.WAITING:
-            self._crews.stop_waiting(attempt)
+            self._placement.stop_waiting(attempt, at)
             attempt.report = replace(attempt.report, stopped=True)
             self._not_started(attempt, _STOPPED_BEFORE)
+            return
+        if attempt.phase is Phase.PROMISED:
+            self._end(attempt, at, stopped=True, message=_STOPPED_BEFORE)
             return
         stop_by = at.tick + max(0.0, grace_s)
         if stop_by < attempt.stop_by:
             attempt.stop_by = stop_by
-            self._watch(attempt)
+            self._alarms.watch(attempt)
             self._cancel(attempt, at)
         if not attempt.report.stopped:
-            self._tell(attempt, stopped=True)
+            self._ledger.tell(attempt, stopped=True)
 
     def forget(self, task: TaskId) -> None:
         """Drop what is known of an attempt that is over; its result is recorded."""
-        attempt = self._attempts.get(task)
+        attempt = self._ledger.get(task)
         if attempt is None or attempt.phase is not Phase.OVER:
             return
-        self._drop(attempt)
-        self._is_recorded(attempt)
-        self._forgotten[task] = attempt.teller
-        if len(self._forgotten) > _FORGOTTEN:
-            del self._forgotten[next(iter(self._forgotten))]
+        self._acks.confirm(attempt)
+        self._ledger.forget(attempt)
 
     def reports(self) -> Sequence[TaskReport]:
         """What is known of every attempt."""
-        return [attempt.report for attempt in self._attempts.values()]
+        return self._ledger.reports()
 
     # What workers say
 
@@ -230,23 +242,19 @@ class Dispatcher:
             RefusedWorkerError: It cannot be taken.
         """
         self._begin(at)
-        _check(hello)
+        check(hello)
         worker = Worker(hello, at.now)
         worker.mail.welcome = Welcome(lease_s=self._lease_s, touch_every_s=self._touch_every_s)
-        self._dirty[worker] = None
+        self._post(worker)
         before = self._workers.get(hello.incarnation)
         self._workers[hello.incarnation] = worker
         for ref in hello.held:
             self._claim(worker, before, task_of(ref), at)
-        worker.lost.update(dict.fromkeys(map(task_of, hello.lost)))
+        worker.lost.update(dict.fromkeys(map(task_of, hello.lost), 0))
         if before is not None:
             self._close(before, "the same worker has come again")
             self._lose(before, "it came again without it", at)
-        for line in self._crews.enter(worker):
-            for attempt in line.waiting:
-                if attempt.report.reason is not None:
-                    self._tell(attempt, reason=None, message="")
-        self._hand_out(worker, at)
+        self._placement.enter(worker, at)
         return worker
 
     def hear(self, worker: Worker, message: FromWorker, at: At) -> None:
@@ -257,16 +265,16 @@ class Dispatcher:
             case Done(items=items):
                 for outcome in items:
                     self._done(worker, outcome, at)
-                self._hand_out(worker, at)
+                self._placement.hand_out(worker, at)
             case Touch(items=items):
                 for touched in items:
                     self._touched(worker, touched, at)
                 if not message.partial:
-                    self._still_lost(worker, items)
-                self._hand_out(worker, at)
+                    self._still_lost(worker, message)
+                self._placement.hand_out(worker, at)
             case Drain():
                 worker.is_draining = True
-                self._go_from_crew(worker, at)
+                self._placement.leave(worker, at)
             case Hello():
                 self._close(worker, "a worker says hello once")
                 self.leave(worker, "it said hello twice", at)
@@ -283,23 +291,27 @@ class Dispatcher:
 
     def has(self, worker: Worker, task: TaskId) -> bool:
         """Whether a worker has an attempt, and what it says of it counts."""
-        attempt = self._attempts.get(task)
-        return attempt is not None and attempt.worker is worker
+        attempt = self._ledger.get(task)
+        if attempt is None or attempt.phase is not Phase.AT_WORK:
+            return False
+        return attempt.worker is worker
 
     def need_of(self, task: TaskId) -> Need:
         """The function and the queue that a known attempt is of."""
-        return self._attempts[task].need
+        attempt = self._ledger.get(task)
+        assert attempt is not None, f"{task}: nobody has ordered it"
+        return attempt.need
+
+    def is_alone(self, task: TaskId) -> bool:
+        """Whether a known attempt is given to a worker that has nothing else."""
+        attempt = self._ledger.get(task)
+        return attempt is not None and attempt.is_alone
 
     # Time
 
     def next_at(self) -> float | None:
         """When time alone makes a difference next."""
-        while self._due and self._due[0][2].due_at == inf:
-            heappop(self._due)
-        while self._quiet and self._quiet[0][1].phase is not Phase.AT_WORK:
-            self._quiet.popleft()
-        moments = [queue[0][0] for queue in (self._due, self._quiet) if queue]
-        return min(moments, default=None)
+        return self._alarms.next_at()
 
     def tick(self, at: At) -> None:
         """Do what is due.
@@ -307,20 +319,17 @@ class Dispatcher:
         Whoever looks at the time much too late has slept itself, and cannot say that workers were
         silent meanwhile: what they said is still unread. Then leases begin anew.
         """
-        if self._due and self._due[0][0] + self._touch_every_s < at.tick:
+        if self._alarms.is_late(at.tick, self._touch_every_s):
             for worker in self._workers.values():
                 for attempt in worker.at_work.values():
                     attempt.lease_until = max(attempt.lease_until, at.tick + self._touch_every_s)
-        while self._quiet and self._quiet[0][0] <= at.tick:
-            attempt = self._quiet.popleft()[1]
-            if attempt.phase is Phase.AT_WORK:
-                self._news[attempt.id] = attempt.report
-        while self._due and self._due[0][0] <= at.tick:
-            _, _, due = heappop(self._due)
-            if due.due_at > at.tick:
-                self._watch(due)
-            elif isinstance(due, Line):
-                self._tell_unserved(due)
+        for attempt in self._alarms.take_lasting(at.tick):
+            self._ledger.tell(attempt)
+        for attempt in self._alarms.take_waiting(at.tick):
+            self._placement.tell_busy(attempt)
+        for due in self._alarms.take_due(at.tick):
+            if isinstance(due, Line):
+                self._placement.tell_unserved(due)
             else:
                 self._expired(due, at)
 
@@ -328,8 +337,7 @@ class Dispatcher:
 
     def take_news(self) -> Sequence[TaskReport]:
         """Reports that are new, one for each attempt."""
-        news, self._news = list(self._news.values()), {}
-        return news
+        return self._ledger.take_news()
 
     def take_dirty(self) -> Sequence[Worker]:
         """Workers that have mail, or are to be let go."""
@@ -348,7 +356,7 @@ class Dispatcher:
     @property
     def waiting(self) -> int:
         """How many orders wait for a worker."""
-        return self._crews.waiting
+        return self._placement.waiting
 
     def workers(self) -> Sequence[WorkerInfo]:
         """Every connected worker."""
@@ -365,104 +373,50 @@ class Dispatcher:
             for worker in self._workers.values()
         ]
 
-    # Handing out
-
-    def _place(self, attempt: Attempt, at: At) -> None:
-        """Give an order to a worker with room, or have it wait."""
-        preferred = self._workers.get(self._last.get(attempt.id.job_uid, ""))
-        worker = self._crews.free_for(attempt.need, preferred)
-        if worker is not None:
-            self._give(worker, attempt, at)
-            return
-        line = self._crews.wait(attempt)
-        if line.tell_at <= at.tick:
-            self._tell_unserved(line, (attempt,))
-        else:
-            self._tell(attempt)
-
-    def _hand_out(self, worker: Worker, at: At) -> None:
-        """Give a worker the oldest orders that wait for it, as far as it has room."""
-        crew = worker.crew
-        while crew is not None and worker.has_room:
-            attempt = self._crews.next_for(crew)
-            if attempt is None:
-                return
-            self._crews.stop_waiting(attempt)
-            self._give(worker, attempt, at)
-
-    def _give(self, worker: Worker, attempt: Attempt, at: At) -> None:
-        assert attempt.call is not None, f"{attempt.id}: nobody said what is to be done"
-        self._put_to_work(worker, attempt, at)
-        worker.mail.calls[attempt.id] = (attempt.call, attempt.size)
-        self._dirty[worker] = None
-        self.counts.handed_out += 1
-
-    def _put_to_work(self, worker: Worker, attempt: Attempt, at: At) -> None:
-        attempt.phase = Phase.AT_WORK
-        attempt.worker = worker
-        attempt.lease_until = at.tick + self._lease_s
-        worker.at_work[attempt.id] = attempt
-        self._last[attempt.id.job_uid] = worker.hello.incarnation
-        self._crews.room_changed(worker)
-        self._watch(attempt)
-        attempt.report = replace(
-            attempt.report,
-            state=ReportState.RUNNING,
-            started_at=attempt.report.started_at or at.now,
-            reason=None,
-            message="",
-        )
-        if self._quiet_s and attempt.id not in self._news:
-            self._quiet.append((at.tick + self._quiet_s, attempt))
-        else:
-            self._news[attempt.id] = attempt.report
+    # Who has what
 
     def _claim(self, worker: Worker, before: Worker | None, task: TaskId, at: At) -> None:
         """A worker says that it has an attempt since before its connection broke."""
-        attempt = self._attempts.get(task)
+        attempt = self._ledger.get(task)
         if attempt is None:
-            if self._forgotten.get(task) == worker.hello.incarnation:
+            if self._ledger.teller_of(task) == worker.hello.incarnation:
                 worker.mail.recorded.append(Ref(*task))
             else:
-                self._refuse_held(worker, task)
+                self._acks.refuse_held(worker, task)
             return
-        is_its_own = attempt.worker is not None and attempt.worker is before
+        is_its_own = attempt.phase is Phase.AT_WORK and attempt.worker is before
         if attempt.phase is Phase.INHERITED or is_its_own:
             if before is not None:
                 before.at_work.pop(task, None)
-            self._put_to_work(worker, attempt, at)
+            self._placement.put_to_work(worker, attempt, at)
             if attempt.stop_by < inf:
                 self._cancel(attempt, at)
         elif attempt.phase is Phase.OVER and attempt.teller == worker.hello.incarnation:
             if attempt.is_recorded:
                 worker.mail.recorded.append(attempt.ref)
         else:
-            self._refuse_held(worker, task)
-
-    def _refuse_held(self, worker: Worker, task: TaskId) -> None:
-        """What it has does not count; it may be at work, and takes up room until that is known."""
-        worker.lost[task] = None
-        self._refuse(worker, task)
+            self._acks.refuse_held(worker, task)
 
     def _inherit(self, task: TaskId, report: TaskReport, at: At) -> None:
-        attempt = self._add(task, Phase.INHERITED, report)
+        attempt = self._ledger.add(task, Phase.INHERITED, report)
         assert self._began is not None
         attempt.lease_until = max(self._began + self._lease_s, at.tick)
-        self._watch(attempt)
-        self._tell(attempt)
+        self._alarms.watch(attempt)
+        self._ledger.tell(attempt)
+        if report.interrupted:
+            self._unsure.setdefault(task.job_uid, []).append(attempt)
 
     # What ends
 
     def _done(self, worker: Worker, outcome: Outcome, at: At) -> None:
         task = task_of(outcome.ref)
-        attempt = self._attempts.get(task)
-        if attempt is None or attempt.worker is not worker:
+        attempt = self._ledger.get(task)
+        if attempt is None or not self.has(worker, task):
             is_known = task in worker.lost
             worker.lost.pop(task, None)
-            self._crews.room_changed(worker)
-            own = attempt.teller if attempt is not None else self._forgotten.get(task, "")
-            if own != worker.hello.incarnation and not is_known:
-                self._refuse(worker, task)
+            self._placement.room_changed(worker)
+            if self._ledger.teller_of(task) != worker.hello.incarnation and not is_known:
+                self._acks.refuse(worker, task)
             return
         attempt.teller = worker.hello.incarnation
         code, message = (1, outcome.error[:_MAX_WORDS]) if outcome.error else (0, "")
@@ -484,6 +438,8 @@ class Dispatcher:
     def _expired(self, attempt: Attempt, at: At) -> None:
         """Nobody said in time that an attempt goes on, or that it has stopped."""
         worker = attempt.worker
+        # What no worker has come back with may have been beside anything.
+        beside = worker is None or worker.busy > 1
         if attempt.stop_by <= at.tick:
             why = "it did not end within its grace after it was told to stop"
         elif worker is None:
@@ -492,89 +448,60 @@ class Dispatcher:
             why = f"worker {worker.hello.worker} was silent for {self._lease_s:g} s"
         if worker is not None:
             # Before its end is told: it leaves no room for anything else.
-            worker.lost[attempt.id] = None
-        self._cut(attempt, why, at)
+            worker.lose(attempt.id)
+        self._cut(attempt, why, at, beside_others=beside)
         if worker is not None and worker.closed is None:
-            self._refuse(worker, attempt.id)
+            self._acks.refuse(worker, attempt.id)
 
     def _lose(self, worker: Worker, why: str, at: At) -> None:
         """Everything that a worker has is cut off."""
-        self._go_from_crew(worker, at)
-        for attempt in tuple(worker.at_work.values()):
-            self._cut(attempt, f"worker {worker.hello.worker} was lost: {why}", at)
+        self._placement.leave(worker, at)
+        left = tuple(worker.at_work.values())
+        beside = worker.busy > 1
+        if beside:
+            self._placement.lost(worker, left)
+        for attempt in left:
+            told = f"worker {worker.hello.worker} was lost: {why}"
+            self._cut(attempt, told, at, beside_others=beside)
         worker.lost.clear()
 
-    def _cut(self, attempt: Attempt, why: str, at: At) -> None:
+    def _cut(self, attempt: Attempt, why: str, at: At, *, beside_others: bool) -> None:
         self.counts.cut_off += 1
-        self._end(attempt, at, interrupted=True, message=why[:_MAX_WORDS])
+        told = why[:_MAX_WORDS]
+        self._end(attempt, at, interrupted=True, beside_others=beside_others, message=told)
 
     def _end(self, attempt: Attempt, at: At, **told: object) -> None:
         worker, attempt.worker = attempt.worker, None
+        if attempt.phase is Phase.PROMISED:
+            self._placement.break_promise(attempt)
         attempt.phase = Phase.OVER
         attempt.call = None
         if worker is not None:
             del worker.at_work[attempt.id]
+            if worker.solo is attempt:
+                worker.solo = None
             worker.mail.calls.pop(attempt.id, None)
-            self._crews.room_changed(worker)
+            self._placement.room_changed(worker)
         ended = {"state": ReportState.ENDED, "ended_at": at.now, "reason": None, **told}
-        self._tell(attempt, **ended)
+        self._ledger.tell(attempt, **ended)
 
     def _not_started(self, attempt: Attempt, why: str) -> None:
         attempt.phase = Phase.OVER
         attempt.call = None
-        self._tell(attempt, state=ReportState.NOT_STARTED, reason=None, message=why)
+        self._ledger.tell(attempt, state=ReportState.NOT_STARTED, reason=None, message=why)
 
     def _cancel(self, attempt: Attempt, at: At) -> None:
         if attempt.worker is not None:
             grace_s = max(0.0, attempt.stop_by - at.tick)
             attempt.worker.mail.cancelled[attempt.ref] = grace_s
-            self._dirty[attempt.worker] = None
-
-    # What is said of results
-
-    def _note_recorded(self, job_uid: str, open: Iterable[tuple[int, int]]) -> None:
-        """An attempt is launched: what is not open beside it was recorded before that."""
-        others = self._of_job.get(job_uid)
-        if not others:
-            return
-        still = set(open)
-        for attempt in others.values():
-            if attempt.teller and (attempt.id.task, attempt.id.attempt) not in still:
-                self._is_recorded(attempt)
-
-    def _is_recorded(self, attempt: Attempt) -> None:
-        if attempt.is_recorded or not attempt.teller:
-            return
-        attempt.is_recorded = True
-        worker = self._workers.get(attempt.teller)
-        if worker is not None:
-            worker.mail.recorded.append(attempt.ref)
-            self._dirty[worker] = None
-
-    def _refuse(self, worker: Worker, task: TaskId) -> None:
-        self.counts.refused += 1
-        worker.mail.refused.append((Ref(*task), self._why_not(task)))
-        self._dirty[worker] = None
-
-    def _why_not(self, task: TaskId) -> str:
-        attempt = self._attempts.get(task)
-        if attempt is None:
-            return "no such attempt is open: it is recorded as over, or was never ordered"
-        if attempt.phase is Phase.OVER:
-            return (
-                f"it is over: {attempt.report.message}" if attempt.report.message else "it is over"
-            )
-        if attempt.worker is not None:
-            return f"worker {attempt.worker.hello.worker} has it"
-        return "it was not given to this worker"
+            self._post(attempt.worker)
 
     def _touched(self, worker: Worker, touched: Touched, at: At) -> None:
         task = task_of(touched.ref)
-        attempt = self._attempts.get(task)
+        attempt = self._ledger.get(task)
         if attempt is None or attempt.worker is not worker:
-            own = attempt.teller if attempt is not None else self._forgotten.get(task, "")
-            if own != worker.hello.incarnation and task not in worker.lost:
-                self._refuse(worker, task)
+            if self._ledger.teller_of(task) != worker.hello.incarnation and task not in worker.lost:
+                self._acks.refuse(worker, task)
             return
         attempt.lease_until = at.tick + self._lease_s
         known = attempt.report.progress
@@ -584,121 +511,39 @@ class Dispatcher:
                 percent = known.percent if known is not None else 0
             progress = progress_of(percent, touched.text)
             if progress != known:
-                self._tell(attempt, progress=progress)
+                self._ledger.tell(attempt, progress=progress)
 
-    def _still_lost(self, worker: Worker, items: Sequence[Touched]) -> None:
-        """What a worker does not touch it does not do any more, whether that counts or not."""
+    def _still_lost(self, worker: Worker, touch: Touch) -> None:
+        """What a worker does not touch it does not do any more, whether that counts or not.
+
+        Unless it said so before it had read that it does not count: then it may not have read the
+        order either.
+        """
         if worker.lost:
-            touched = {task_of(item.ref) for item in items}
-            worker.lost = {task: None for task in worker.lost if task in touched}
-            self._crews.room_changed(worker)
+            touched = {task_of(item.ref) for item in touch.items}
+            read = inf if touch.read is None else touch.read
+            worker.lost = {
+                task: told for task, told in worker.lost.items() if task in touched or told > read
+            }
+            self._placement.room_changed(worker)
 
     # Books
+
+    def _post(self, worker: Worker) -> None:
+        self._dirty[worker] = None
 
     def _begin(self, at: At) -> None:
         if self._began is None:
             self._began = at.tick
 
-    def _add(self, task: TaskId, phase: Phase, report: TaskReport) -> Attempt:
-        self._arrivals += 1
-        attempt = Attempt(task, phase, report, self._arrivals)
-        self._attempts[task] = attempt
-        self._of_job.setdefault(task.job_uid, {})[task] = attempt
-        return attempt
-
-    def _drop(self, attempt: Attempt) -> None:
-        attempt.phase = Phase.OVER
-        del self._attempts[attempt.id]
-        self._news.pop(attempt.id, None)
-        others = self._of_job[attempt.id.job_uid]
-        del others[attempt.id]
-        if not others:
-            del self._of_job[attempt.id.job_uid]
-            self._last.pop(attempt.id.job_uid, None)
-
-    def _tell(self, attempt: Attempt, **changes: object) -> None:
-        attempt.report = replace(attempt.report, **changes)
-        self._news[attempt.id] = attempt.report
-
-    def _watch(self, due: Attempt | Line) -> None:
-        if due.due_at < inf:
-            self._arrivals += 1
-            heappush(self._due, (due.due_at, self._arrivals, due))
-
-    def _go_from_crew(self, worker: Worker, at: At) -> None:
-        for line in self._crews.leave(worker, at.tick + _TELL_AFTER_S):
-            self._watch(line)
-
-    def _tell_unserved(self, line: Line, waiting: Iterable[Attempt] | None = None) -> None:
-        """Say why orders wait that nobody can do."""
-        function, queue = line.need
-        told = f"no worker has loaded {function}"
-        if queue:
-            told += f" and serves queue {queue}"
-        for attempt in tuple(line.waiting) if waiting is None else waiting:
-            if attempt.report.message != told:
-                self._tell(attempt, reason=PendingReason.OTHER, message=told)
-        if line.tell_at < inf:
-            # Whoever comes to wait from now on is told at once.
-            line.tell_at = -inf
-
     def _close(self, worker: Worker, why: str) -> None:
         if worker.closed is None:
             worker.closed = why
-        self._dirty[worker] = None
-        self._crews.room_changed(worker)
+        self._post(worker)
+        self._placement.room_changed(worker)
 
 
 _STOPPED_BEFORE = "it was stopped before any worker had it"
-
-
-def _check(hello: Hello) -> None:
-    flaw = ""
-    if hello.protocol != PROTOCOL:
-        flaw = f"protocol {hello.protocol} is spoken by the worker, {PROTOCOL} by this server"
-    elif not 1 <= hello.concurrency <= _MAX_CONCURRENCY:
-        flaw = f"concurrency: expected 1 to {_MAX_CONCURRENCY}, got {hello.concurrency}"
-    elif len(hello.functions) > _MAX_FUNCTIONS:
-        flaw = f"functions: expected at most {_MAX_FUNCTIONS}, got {len(hello.functions)}"
-    elif len(hello.queues) > _MAX_QUEUES:
-        flaw = f"queues: expected at most {_MAX_QUEUES}, got {len(hello.queues)}"
-    for name in ("worker", "incarnation", "app"):
-        length = len(getattr(hello, name))
-        if not flaw and not 1 <= length <= _MAX_NAME:
-            flaw = f"{name}: expected 1 to {_MAX_NAME} characters, got {length}"
-    if flaw:
-        raise RefusedWorkerError(flaw)
-
-
-def _accepted(order: TaskOrder) -> TaskReport:
-    return replace(_report(order.id, order.namespace, order.job), job_version=order.job_version)
-
-
-def _report(task: TaskId, namespace: str, job: str) -> TaskReport:
-    return TaskReport(
-        job_uid=task.job_uid,
-        index=task.task,
-        attempt=task.attempt,
-        namespace=namespace,
-        job=job,
-        state=ReportState.ACCEPTED,
-    )
-
-
-def _call_of(order: TaskOrder, work: PythonWork) -> Call:
-    return Call(
-        ref=Ref(*order.id),
-        namespace=order.namespace,
-        job=order.job,
-        function=work.function,
-        call=work.call,
-        args=work.args,
-        step=work.step,
-        results=work.results,
-        fences=work.fences,
-        target=work.target,
-        creator=work.creator,
-    )
 
 
 def _function(attempt: Attempt) -> str:

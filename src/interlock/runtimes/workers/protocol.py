@@ -94,6 +94,9 @@ class Touch(_Said, frozen=True, kw_only=True, tag="touch"):
     """
 
     items: tuple[Touched, ...] = ()
+    #: How many `Orders` of this connection were read before: of what is in later ones it says
+    #: nothing. Not given by workers of versions before.
+    read: int | None = None
     #: Whether there is more at work than is named: how far something is, told between two touches.
     partial: bool = False
 

@@ -76,6 +76,17 @@ class WorkerRuntime:
             self.dispatcher.inherit(jobs, self._at())
             self._flush()
 
+    def heard(self, job: Job) -> None:
+        """Take in what is durable of a Job by now."""
+        if self._over is not None or not self.dispatcher.awaits(job.metadata.uid):
+            return
+        try:
+            self._pass()
+        except FencedError:
+            return
+        self.dispatcher.heard(job, self._at())
+        self._flush()
+
     async def launch(self, orders: Sequence[TaskOrder]) -> None:
         """Have attempts made. A Job's status is what is durable of it, and was written before."""
         self._pass()

@@ -42,16 +42,15 @@ class WorkerTerms:
         return self.runtime
 
     def heard(self, job: Job) -> None:
-        """Take in what a Job has at work: what another server recorded may be heard of late.
+        """Take in what a Job has at work, by its newest status that is stored.
 
-        Nobody hears of it later than a lease takes.
+        What another server recorded may be heard of late, but not later than a lease takes.
         """
         runtime = self.runtime
-        if (
-            runtime is not None
-            and job.status.execution.active
-            and self._clock.monotonic() < self._heard_until
-        ):
+        if runtime is None:
+            return
+        runtime.heard(job)
+        if job.status.execution.active and self._clock.monotonic() < self._heard_until:
             runtime.inherit((job,))
 
     def end(self, why: str) -> None:

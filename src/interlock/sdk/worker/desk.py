@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _MOST_UNSENT = 256 * 1024
 #: What a result takes beside what it says.
 _ENVELOPE = 256
+_RETIRES = "this process takes nothing more, and ends once all else that it runs has"
 _LEFT_OUT = "... lines were left out here: they came faster than they could be sent\n"
 
 
@@ -67,6 +68,8 @@ class Attempt:
         self.call = call
         #: Whether it was told that it does not count.
         self.is_refused = False
+        #: Whether nobody waits for its end any more: it goes on although it does not count.
+        self.is_given_up = False
         #: Stops what is not asked to look at `ctx.cancelled` itself.
         self.on_cancel: Callable[[], object] = lambda: None
         self._changed = changed
@@ -152,12 +155,15 @@ class Desk:
         start: Callable[[Attempt], None],
         say: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,
+        refused: Callable[[Attempt], None] = lambda _: None,
         max_jobs: int = 0,
     ) -> None:
         self._identity = identity
         self._start = start
         self._say = say
         self._changed = changed
+        #: Told of what is at work and does not count any more.
+        self._refused = refused
         self._max_jobs = max_jobs
         self._jobs: set[str] = set()
         self.touch_every_s = 10.0
@@ -166,6 +172,8 @@ class Desk:
         self._results: dict[Ref, tuple[Outcome, str]] = {}
         self._unsent: dict[Ref, None] = {}
         self._texts: list[Wrote] = []
+        #: How many orders were read on this connection.
+        self._read = 0
         self.is_draining = False
         self._drain_told = False
 
@@ -201,7 +209,8 @@ class Desk:
             told.append(Drain())
         at_work = self.at_work.values()
         if touch:
-            told.append(Touch(items=tuple(one.take_progress() for one in at_work)))
+            items = tuple(one.take_progress() for one in at_work)
+            told.append(Touch(items=items, read=self._read))
         elif any(one.progressed for one in at_work):
             moved = (one.take_progress() for one in at_work if one.progressed)
             told.append(Touch(items=tuple(moved), partial=True))
@@ -229,6 +238,7 @@ class Desk:
         self.touch_every_s = welcome.touch_every_s
         self._unsent = dict.fromkeys(self._results)
         self._drain_told = False
+        self._read = 0
 
     def read(self, message: FromServer) -> None:
         """Take in what the server says."""
@@ -243,6 +253,7 @@ class Desk:
             self._read_orders(message)
 
     def _read_orders(self, orders: Orders) -> None:
+        self._read += 1
         for ref in orders.recorded:
             self._forget(ref)
         for ref, why in orders.refused:
@@ -269,7 +280,8 @@ class Desk:
             if not attempt.is_refused:
                 self._say(f"result of {attempt.words} does not count: {why}")
                 attempt.cancel()
-            attempt.is_refused = True
+                attempt.is_refused = True
+                self._refused(attempt)
             return
         if ref in self._results:
             _, words = self._results[ref]
@@ -300,6 +312,18 @@ class Desk:
         self._results[ref] = (outcome, attempt.words)
         self._unsent[ref] = None
 
+    def give_up(self, attempt: Attempt) -> bool:
+        """Wait no more for what does not count, if it goes on: it ends with the process.
+
+        Nothing more is taken, so that this comes soon. Returns whether it goes on.
+        """
+        if self.at_work.get(attempt.call.ref) is not attempt:
+            return False
+        self._say(f"{attempt.words} goes on although it counts for nothing: {_RETIRES}")
+        attempt.is_given_up = True
+        self.drain()
+        return True
+
     def drain(self) -> None:
         """Take nothing more; what is at work ends."""
         self.is_draining = True
@@ -313,7 +337,9 @@ class Desk:
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be done, and nothing to be told."""
-        return self.is_draining and not self.at_work and not self._results
+        if not self.is_draining or self._results:
+            return False
+        return all(attempt.is_given_up for attempt in self.at_work.values())
 
     @property
     def left(self) -> list[str]:

@@ -1,7 +1,7 @@
 """A worker process: the application, the books, the threads and the connection put together.
 
 Its supervisor speaks to it through its standard input: `drain`, then `cancel`; the end of it means
-that the supervisor is gone.
+that the supervisor is gone. It says one thing to the supervisor there: that it retires.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import socket
 import sys
 import uuid
 from contextlib import suppress
+from typing import NoReturn
 
 import msgspec
 
@@ -28,8 +29,12 @@ from interlock.sdk.worker.settings import WorkerSettings
 from interlock.sdk.worker.telling import tell
 
 DRAIN, CANCEL = b"d", b"c"
+#: It takes nothing more, and something that it runs may never end: another is to take its place.
+RETIRE = b"r"
 #: What was told to stop has so long to hand in what came of it.
 _GRACE_S = 2.0
+#: What does not count any more may go on for so long before the process retires because of it.
+_STUCK_AFTER_S = 5.0
 
 
 def main() -> int:
@@ -74,6 +79,7 @@ class WorkerProcess:
             start=self._start,
             say=self._say,
             changed=self._changed,
+            refused=self._refused,
             max_jobs=settings.max_jobs,
         )
         loaded = (
@@ -95,6 +101,8 @@ class WorkerProcess:
         giving_up.cancel()
         if serving.done():
             serving.result()
+            if self._desk.at_work:
+                return self._leave(OK)
             self._running.close()
             return OK
         return await self._give_up(serving)
@@ -107,10 +115,13 @@ class WorkerProcess:
             return OK
         for words in self._desk.left:
             self._say(f"{words} is cut off: it did not end in time")
-        # Threads of the application may still run: nothing else ends them.
+        return self._leave(FAILED)
+
+    def _leave(self, code: int) -> NoReturn:
+        """End at once: threads of the application may still run, and nothing else ends them."""
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(FAILED)
+        os._exit(code)
 
     # What happens on other threads
 
@@ -128,6 +139,16 @@ class WorkerProcess:
         with suppress(RuntimeError):  # The loop has ended: nobody is left to be told.
             self._loop.call_soon_threadsafe(self._connection.changed)
 
+    def _refused(self, attempt: Attempt) -> None:
+        self._loop.call_later(_STUCK_AFTER_S, self._retire, attempt)
+
+    def _retire(self, attempt: Attempt) -> None:
+        """A function cannot be ended, and its process can: another one has all its places."""
+        if self._desk.give_up(attempt) and not self._is_stopping:
+            self._is_stopping = True
+            with suppress(OSError):
+                os.write(self._control, RETIRE)
+
     # What it is told
 
     def _find(self) -> Target:
@@ -138,6 +159,8 @@ class WorkerProcess:
             said = os.read(self._control, 64)
         except BlockingIOError:
             return
+        except ConnectionResetError:
+            said = b""
         if not said:
             self._loop.remove_reader(self._control)
             self._say("its supervisor is gone: it ends once its steps have")
