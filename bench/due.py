@@ -245,6 +245,8 @@ async def burst(place: Path, count: int, hashed: bool) -> Figures:
     patience = time.monotonic() + left + 600
     while len(made.seen.at) < count and time.monotonic() < patience:
         await asyncio.sleep(0.1)
+    # Some of what follows is done before the last Job is durable, more or less of it by luck.
+    await _idle(made.plane)
     figures.burst_processor_s = time.process_time() - before
     figures.made = len(made.seen.at)
     # The name ends in the due time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import os
 import shutil
@@ -14,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import uvloop
@@ -107,10 +108,17 @@ def bare(writers: int, insert: Callable[[sqlite3.Connection, list[Row]], None]) 
 
 def _append(connection: sqlite3.Connection, group: list[Row]) -> None:
     """The very statements of the store."""
-    batch = Batch.__new__(Batch)
-    batch.rows, batch.journal, batch.drops = group, None, ()
-    batch.settles = batch.probes = False
+    batch = Batch(_loop(), 0)
+    batch.rows = group
     commit(connection, batch, Sums())
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """One that nobody runs: a bare loop waits for nothing."""
+    made = asyncio.new_event_loop()
+    atexit.register(made.close)
+    return made
 
 
 OBJECT_TABLES = """

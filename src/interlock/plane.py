@@ -37,8 +37,9 @@ from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
+from interlock.resources.checks.validator import make_ready
 from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
 from interlock.resources.lock import Lock
@@ -192,6 +193,8 @@ class ControlPlane:
 
     def start(self) -> None:
         """Begin, on the running event loop."""
+        # Jobs that are due at one moment are not to wait for it.
+        make_ready(JobSpec)
         events = asyncio.get_running_loop()
         self.election.on_lost = self._lost.set
         works = [informer.run() for informer in self._informers]

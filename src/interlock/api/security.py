@@ -165,7 +165,8 @@ class Security(Struct, kw_only=True):
         elif self.asks_the_kernel and peer.uid not in self.users:
             raise await self._other_user(peer)
         if not caller.name and peer.uid is not None:
-            caller = replace(caller, name=await self.names.of(peer.uid))
+            name = await self.names.of(peer.uid)
+            caller = replace(caller, name=name) if self.tokens else trusted(name)
         request.caller = caller
         check_access(request.match.route, caller)
 

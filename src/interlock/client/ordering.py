@@ -1,209 +1,109 @@
-"""Carrying out commands: read what is stored, have the command work out the change, write it.
+"""Orders to a server: stop, retry, skip and all the others that a person may give.
 
-The rules are in `interlock.commands`. Everything is done with the rights of whoever asks. Our own
-server does it by itself (`interlock.api.actions`); for a cluster it is done here.
+Our own server carries an order out by itself, in the name that it has proven
+(`interlock.api.actions`): it is told what is wanted, and tells what came of it. A cluster has
+nothing that would, so there it is done here, with the rights of whoever asks
+(`interlock.client.cluster.ordering`). Either way the rules are those of `interlock.commands`, which
+take longer to load than most orders last: they are loaded for a cluster alone.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any, NamedTuple
-
-from msgspec import ValidationError
-
-from interlock.client.api import Api
 from interlock.client.errors import AnswerError
-from interlock.client.kinds import JOBS, Kind, kind_named
-from interlock.client.moments import server_now
-from interlock.client.refusals import refusals
-from interlock.client.schedules import noun_of
-from interlock.commands.change import By, Change, Write, rebased
-from interlock.commands.command import Command, command_for
-from interlock.resources.codec import encode, from_builtins, to_builtins
-from interlock.resources.controlled_job import ControlledJob
-from interlock.resources.job import Job
-from interlock.resources.kinds import KINDS
-from interlock.resources.metadata import Noun, Resource
-from interlock.resources.schedule import CONTROLLED_LABEL
+from interlock.client.http_client import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from interlock.commands.controlled import ControlledView
+    from collections.abc import Mapping
+    from typing import Any
 
-#: How often an order is worked out anew because somebody else wrote meanwhile.
-_TRIES = 10
-#: These change fields of their own alone, so what a newer version wrote beside them is no obstacle.
-_LENIENT = frozenset(
-    {"stop", "kill", "requeue", "release", "suspend", "resume"}
-    | {"go-forward", "roll-back", "resolve", "let-go"}
-)
+    from interlock.client.api import Api
+    from interlock.client.kinds import Kind
 
-Item = dict[str, Any]
+    Item = dict[str, Any]
+
+#: The causes of a refusal that tell what to do about it, and what was given for an option.
+_SUGGESTION, _FOUND = "Suggestion", "Found"
+#: What a server says before it tells several of them.
+_OF_OPTIONS = "the body cannot be used: "
+#: Options of commands that are typed by another name.
+_FLAGS = {"lasts": "for"}
 
 
-class Place(NamedTuple):
+class Place:
     """Where an order is carried out, and who gives it."""
 
-    api: Api
-    namespace: str
-    #: Empty when nobody knows.
-    person: str
+    __slots__ = ("api", "namespace", "on_cluster", "person")
+
+    def __init__(self, api: Api, namespace: str, person: str, *, on_cluster: bool) -> None:
+        self.api = api
+        self.namespace = namespace
+        #: Who says to ask; a server that knows better writes that. Empty when nobody knows.
+        self.person = person
+        self.on_cluster = on_cluster
 
 
-class Carried(NamedTuple):
-    """What came of an order: what people are told, and the resources as they are stored now."""
+class Carried:
+    """What came of an order."""
 
-    change: Change
-    lines: tuple[str, ...]
-    items: list[Item]
+    __slots__ = ("items", "lines", "warnings")
 
-
-class Subject(NamedTuple):
-    """What an order is about, as the command takes it, and everything that was read for it."""
-
-    taken: Resource | ControlledView
-    items: dict[str, Item]
+    def __init__(self, lines: tuple[str, ...], items: list[Item], warnings: tuple[str, ...]):
+        #: What people are told.
+        self.lines = lines
+        #: The resources as they are stored now: first the one that was changed or made.
+        self.items = items
+        #: What does not come of it although it was asked for.
+        self.warnings = warnings
 
 
 def carry_out(
-    where: Place, kind: Kind, name: str, order: str, how: Noun, *, dry_run: bool = False
+    where: Place,
+    kind: Kind,
+    name: str,
+    order: str,
+    how: Mapping[str, object],
+    *,
+    dry_run: bool = False,
 ) -> Carried:
-    """Give one resource an order, and try again when somebody else was faster.
+    """Give one resource an order; options that are None were not given.
 
     Raises:
-        CommandError: It is refused; nothing was changed.
+        AnswerError: It is refused; nothing was changed.
     """
-    command = command_for(kind.name, order)
-    for tried in range(_TRIES):
-        subject = _read(where, command, kind, name, passed_over=tried)
-        by = By(where.person, server_now(where.api))
-        with refusals():
-            change = command.order(subject.taken, how, by)
-        try:
-            first = _decide(where, change, subject, dry_run=dry_run)
-        except AnswerError as error:
-            if error.status == 422:
-                _check_needless(where, command, kind, name, how, error)
-            elif error.status != 409 or tried == _TRIES - 1:
-                raise
-            continue
-        # From here on the order is given, and is not given a second time.
-        rest = [_follow_up(where, write, subject) for write in change.writes[1:]]
-        stored = change.writes[0].after if change.writes else change.shown
-        assert stored is not None, "a change is about something"
-        return Carried(change, change.lines(stored), [first, *rest])
-    raise AssertionError("the last try returns or raises")
+    given = {option: value for option, value in how.items() if value is not None}
+    if where.on_cluster:
+        from interlock.client.cluster.ordering import carry_out_given
 
-
-def _check_needless(
-    where: Place, command: Command, kind: Kind, name: str, how: Noun, error: AnswerError
-) -> None:
-    """Raise a refusal again, unless the resource needs no order any more: it may be over by now."""
-    subject = _read(where, command, kind, name)
-    with refusals():
-        change = command.order(subject.taken, how, By(where.person, server_now(where.api)))
-    if change.writes:
-        raise error
-
-
-def _read(
-    where: Place, command: Command, kind: Kind, name: str, *, passed_over: int = 0
-) -> Subject:
-    """Read a resource and what goes with it."""
-    from interlock.client.schedules import read_calendars
-    from interlock.commands.controlled import ControlledView
-
-    data = where.api.fetch("GET", kind.path(where.namespace, name))
-    noun = _noun(kind, name, data, lenient=command.name in _LENIENT and not command.needs_view)
-    items: dict[str, Item] = {noun.metadata.uid: json.loads(data)}
-    if not command.needs_view:
-        return Subject(noun, items)
-    assert isinstance(noun, ControlledJob)
-    jobs = []
-    labels = f"{CONTROLLED_LABEL}={noun.metadata.name}"
-    for page in where.api.pages(JOBS, where.namespace, labels=labels):
-        for plain in page["items"]:
-            item = {"apiVersion": JOBS.api_version, "kind": JOBS.name, **plain}
-            items[item["metadata"]["uid"]] = item
-            job = _noun(JOBS, item["metadata"]["name"], encode(item), lenient=True)
-            assert isinstance(job, Job)
-            jobs.append(job)
-    calendars = tuple(read_calendars(where.api, noun))
-    now = server_now(where.api)
-    with refusals():
-        return Subject(ControlledView(noun, calendars, jobs, now, passed_over=passed_over), items)
-
-
-def _noun(kind: Kind, name: str, data: bytes, *, lenient: bool) -> Resource:
-    """The resource that a server's answer tells of; leniently, without fields that are unknown."""
-    if not lenient:
-        return noun_of(kind, name, data)
-    from interlock.kube.store.codec import WIRES
-
+        return carry_out_given(where, kind, name, order, given, dry_run=dry_run)
+    path = f"/{kind.plural}/{quote(where.namespace)}/{quote(name)}/{order}"
+    query = {"by": where.person, "dryRun": "All" if dry_run else ""}
     try:
-        return WIRES[kind.name].one(data)
-    except ValidationError:
-        from interlock.resources.door.reading import Reader
-
-        reader = Reader(kind.name)
-        known = reader.read(json.loads(data))
-        if reader.problems:
-            return noun_of(kind, name, data)
-        made: Resource = from_builtins(known, KINDS[kind.name].type)
-        return made
-
-
-def _decide(where: Place, change: Change, subject: Subject, *, dry_run: bool) -> Item:
-    """Make the first write, which the rest follows from."""
-    if change.writes:
-        return _write(where, change.writes[0], subject, dry_run=dry_run)
-    assert change.shown is not None, "a change is about something"
-    return subject.items[change.shown.metadata.uid]
-
-
-def _write(where: Place, write: Write, subject: Subject, *, dry_run: bool = False) -> Item:
-    kind, metadata = kind_named(write.after.kind), write.after.metadata
-    if write.before is None:
-        made: Item = where.api.create(kind, where.namespace, body_of(write.after), dry_run=dry_run)
-        return made
-    patch = write.patch
-    if not patch:
-        return subject.items[metadata.uid]
-    version = {"resourceVersion": write.before.metadata.resource_version}
-    patch["metadata"] = {**patch.get("metadata", {}), **version}
-    changed: Item = where.api.patch(kind, where.namespace, metadata.name, patch, dry_run=dry_run)
-    return changed
-
-
-def _follow_up(where: Place, write: Write, subject: Subject) -> Item:
-    """Write what follows from an order that was begun, whatever else happens to the resource."""
-    kind, name = kind_named(write.after.kind), write.after.metadata.name
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            return _write(where, write, subject)
-        except AnswerError as error:
-            stored = _found(where, kind, name)
-            noun = _noun(kind, name, encode(stored), lenient=True) if stored else None
-            again = rebased(write, noun)
-            if again is None:
-                return stored or subject.items[write.after.metadata.uid]
-            if error.status != 409 or not tries_left:
-                raise
-            write = again
-    raise AssertionError("the last try returns or raises")
-
-
-def _found(where: Place, kind: Kind, name: str) -> Item | None:
-    try:
-        return where.api.get(kind, where.namespace, name)
+        answer = where.api.call("POST", path, query, given)
     except AnswerError as error:
-        if error.status != 404:
-            raise
-        return None
+        _tell_in_flags(error)
+        raise
+    return Carried(
+        tuple(answer["message"].split("\n")),
+        [answer["object"], *answer.get("also", ())],
+        tuple(answer.get("warnings", ())),
+    )
 
 
-def body_of(resource: Resource) -> Item:
-    """A new resource as it is sent."""
-    body: Item = to_builtins(resource)
-    body.pop("status", None)
-    return body
+def _tell_in_flags(error: AnswerError) -> None:
+    """Have the refusal of an order name flags, where the server names options."""
+    causes = {str(cause.get("reason")): cause for cause in error.causes}
+    if hint := causes.get(_SUGGESTION):
+        error.hint = hint.get("message", "")
+    found = causes.get(_FOUND, {}).get("message", "")
+    wrong = [(cause["field"], cause["message"]) for cause in error.causes if cause.get("field")]
+    # What is wrong with other things than options is told in words for people already.
+    told_so = error.message.removeprefix(_OF_OPTIONS)
+    if wrong and told_so == "; ".join(f"{path}: {told}" for path, told in wrong):
+        error.message = "\n".join(flag_told(path, told, found) for path, told in wrong)
+
+
+def flag_told(option: str, message: str, found: str = "") -> str:
+    """What is wrong with an option, by the name that it is typed by."""
+    given = f" {found!r}" if found else ""
+    return f"--{_FLAGS.get(option, option)}{given}: {message}"

@@ -1,4 +1,4 @@
-"""Refusals of commands, as errors of the command line.
+"""Refusals of commands that are worked out here, as answers that our own server would give.
 
 Apart from the other errors, because every start of the program loads those.
 """
@@ -8,22 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from interlock.client.errors import BAD_INPUT, CONFLICT, CommandError
+from interlock.client.errors import BAD_INPUT, CONFLICT, AnswerError
+from interlock.client.ordering import flag_told
 from interlock.commands.errors import OrderRefusedError, Refusal
 
 
-def told_as_command(error: OrderRefusedError) -> CommandError:
+def told_as_command(error: OrderRefusedError) -> AnswerError:
     """The refusal of a command, in terms of the flags that gave its options."""
     message = error.message
     if error.option:
-        given = f" {error.found!r}" if error.found else ""
-        message = f"--{_FLAGS.get(error.option, error.option)}{given}: {message}"
-    code = CONFLICT if error.refusal is Refusal.CONFLICT else BAD_INPUT
-    return CommandError(message, hint=error.hint, code=code)
-
-
-#: Options of commands that are typed by another name.
-_FLAGS = {"lasts": "for"}
+        message = flag_told(error.option, message, error.found)
+    is_conflict = error.refusal is Refusal.CONFLICT
+    status, code = (409, CONFLICT) if is_conflict else (422, BAD_INPUT)
+    refused = AnswerError(status, {"reason": error.refusal.value}, message, code)
+    refused.hint = error.hint
+    return refused
 
 
 @contextmanager

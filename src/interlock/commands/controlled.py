@@ -9,6 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from interlock.commands.errors import OrderRefusedError
+from interlock.commands.limits import LONGEST_S
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob, Override, WindowOutcome
 from interlock.resources.job import Job
@@ -21,7 +22,7 @@ from interlock.timing.local_time import day_at, told_at, told_day, told_time
 from interlock.timing.zones import Zone
 
 #: No exception is made for longer than ten years.
-LONGEST = timedelta(days=10 * 366)
+LONGEST = timedelta(seconds=LONGEST_S)
 #: Longer numbers were not given by us.
 _DIGITS = 15
 _FORTNIGHT = timedelta(days=14)

@@ -23,6 +23,7 @@ from interlock.commands.controlled import (
 )
 from interlock.commands.dates import DayWords
 from interlock.commands.errors import OrderRefusedError, conflict
+from interlock.commands.limits import MOST_SKIPPED
 from interlock.commands.manual_runs import whose
 from interlock.resources.controlled_job import Override, OverrideAction
 from interlock.resources.metadata import Noun
@@ -31,8 +32,6 @@ from interlock.resources.values.durations import Duration
 from interlock.timing.local_time import day_at, start_of_day, told_time, wall_time
 
 NEXT = "next"
-#: So many starts can be left out by one exception.
-MOST = 100
 #: So many of them are told one by one.
 _TOLD = 5
 _SECOND = timedelta(seconds=1)
@@ -44,7 +43,7 @@ class Skipping(Noun):
     #: next (the default), today, tomorrow, a weekday such as monday, or a date such as 2026-11-20.
     when: Line = ""
     #: So many starts from there on; without it the next one, or all of a day.
-    count: Annotated[int, Limit(1, MOST)] | None = None
+    count: Annotated[int, Limit(1, MOST_SKIPPED)] | None = None
     #: Take it back; without `when`, all of them.
     cancel: bool = False
     #: Why, for people to read.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -38,6 +38,9 @@ class Running(Noun):
     name: Line = ""
     #: Values of its options by their names: true or false, a text, or a list of texts.
     options: dict[str, Any] = {}
+    #: The same as texts, the way they are typed: `true`, `a,b` and 2026-01-31 are read as what the
+    #: option takes. Only a Multi takes several.
+    texts: dict[str, tuple[str, ...]] = {}
     #: Values of any variables by their full names, such as "option.region"; they win over all.
     substitutions: dict[str, str] = {}
     #: When the Job may start at the earliest: a time, a day and a time, or a moment with its zone.
@@ -59,12 +62,13 @@ def run(config: JobConfig, how: Running, by: By) -> Change:
     """Make a Job of a JobConfig; a schedule that is suspended or off is no obstacle."""
     if config.is_going:
         raise conflict(f"jobconfig/{config.metadata.name} is being deleted")
+    options = _options(config, how)
     start_after, when = _start_after(config, how, by.now)
     # Whoever asks for later wants it to wait then.
     later = WhenTaken.ENQUEUE if start_after is not None else None
     made = job_on_demand(
         config,
-        how.options,
+        options,
         by.now,
         name=how.name,
         start_after=start_after,
@@ -78,8 +82,17 @@ def run(config: JobConfig, how: Running, by: By) -> Change:
     return Change(
         made=f"created{when}",
         writes=(Write(job),),
-        warnings=tuple(_without_effect(config, how)),
+        warnings=tuple(_without_effect(config, how, options)),
     )
+
+
+def _options(config: JobConfig, how: Running) -> dict[str, Any]:
+    """The values that were given, as texts too."""
+    texts = ((name, text) for name, several in how.texts.items() for text in several)
+    values = values_of_texts(config, texts)
+    for name in values.keys() & how.options.keys():
+        raise _given_twice(name)
+    return {**values, **how.options}
 
 
 def values_of_texts(config: JobConfig, given: Iterable[tuple[str, str]]) -> dict[str, object]:
@@ -93,17 +106,22 @@ def values_of_texts(config: JobConfig, given: Iterable[tuple[str, str]]) -> dict
         if isinstance(before, list) and isinstance(value, list):
             value = before + value
         elif name in values:
-            raise OrderRefusedError(
-                f"--option {name} is given more than once",
-                hint="only a Multi takes several values",
-            )
+            raise _given_twice(name)
         values[name] = value
     return values
 
 
-def _without_effect(config: JobConfig, how: Running) -> Iterator[str]:
+def _given_twice(name: str) -> OrderRefusedError:
+    return OrderRefusedError(
+        f"--option {name} is given more than once", hint="only a Multi takes several values"
+    )
+
+
+def _without_effect(
+    config: JobConfig, how: Running, options: Mapping[str, object]
+) -> Iterator[str]:
     """The options that were given for nothing; the Job is made all the same."""
-    for name in how.options:
+    for name in options:
         full = f"option.{name}"
         if full in config.spec.template.spec.substitutions and full not in how.substitutions:
             yield (

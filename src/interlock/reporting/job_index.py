@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 from interlock.admission.pending_limit import open_target
 from interlock.control.reconciler import Change
-from interlock.reporting.job_record import facets_of
-from interlock.resources.job import Job, JobSpec
+from interlock.reporting.job_record import completion_of, facets_of, state_of
+from interlock.resources.job import Job, JobPhase, JobSpec
 from interlock.resources.metadata import Key
+from interlock.resources.operation import CompletionState, OperationState
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -40,15 +41,21 @@ class _Known(NamedTuple):
     """Where a Job was put, and what of it that was worked out from."""
 
     entry: Entry
-    facets: tuple[Facet, ...]
+    #: What it was found by when it was made, and what changes as it goes on.
+    lasting: tuple[Facet, ...]
+    passing: tuple[Facet, ...]
     spec: JobSpec
     annotations: dict[str, str]
     turns: tuple[object, ...]
 
-    def is_of(self, job: Job) -> bool:
-        """Whether a Job is found by the same still: most changes of a Job are of other things."""
-        is_same = job.spec is self.spec and job.metadata.annotations is self.annotations
-        return is_same and _turns(job) == self.turns
+    @property
+    def facets(self) -> tuple[Facet, ...]:
+        """All that it is found by."""
+        return (*self.lasting, *self.passing)
+
+    def is_asked_as(self, job: Job) -> bool:
+        """Whether nobody has changed what a Job asks for: most changes of a Job are others."""
+        return job.spec is self.spec and job.metadata.annotations is self.annotations
 
 
 def _turns(job: Job) -> tuple[object, ...]:
@@ -126,24 +133,34 @@ class JobIndex:
         return len(self._all)
 
     def _put(self, job: Job) -> None:
-        known = self._known.get(job.metadata.uid)
-        if known is not None and known.is_of(job):
+        known, turns = self._known.get(job.metadata.uid), _turns(job)
+        is_asked_as_before = known is not None and known.is_asked_as(job)
+        if known is not None and is_asked_as_before and turns == known.turns:
             return
-        entry, facets = entry_of(job), _facets(job)
-        before: tuple[Facet, ...] = ()
         if known is None:
+            entry = entry_of(job)
+            known = _Known(entry, (), (), job.spec, job.metadata.annotations, ())
             insort(self._all, entry)
             self._keys[entry.uid] = job.key
-        else:
-            entry, before = known.entry, known.facets
-        for facet in set(before).difference(facets):
-            self._take_out(facet, entry)
-        for facet in facets:
+        lasting = known.lasting
+        if not is_asked_as_before:
+            lasting = self._moved(known.entry, lasting, _lasting(job))
+        passing = self._moved(known.entry, known.passing, _passing(job))
+        self._known[known.entry.uid] = _Known(
+            known.entry, lasting, passing, job.spec, job.metadata.annotations, turns
+        )
+
+    def _moved(
+        self, entry: Entry, before: tuple[Facet, ...], after: Sequence[Facet]
+    ) -> tuple[Facet, ...]:
+        """Have a Job found by other facets than before; gives these as they are held."""
+        for facet in before:
+            if facet not in after:
+                self._take_out(facet, entry)
+        for facet in after:
             if facet not in before:
                 insort(self._by_facet.setdefault(facet, []), entry)
-        facets = tuple(self._same.setdefault(facet, facet) for facet in facets)
-        known = _Known(entry, facets, job.spec, job.metadata.annotations, _turns(job))
-        self._known[entry.uid] = known
+        return tuple([self._same.setdefault(facet, facet) for facet in after])
 
     def _remove(self, uid: str) -> None:
         if uid not in self._known:
@@ -168,19 +185,25 @@ def entry_of(job: Job) -> Entry:
     return Entry(job.metadata.creation_timestamp or _NEVER, job.metadata.uid)
 
 
-def _facets(job: Job) -> tuple[Facet, ...]:
+def _lasting(job: Job) -> Sequence[Facet]:
     found = facets_of(job)
-    facets = [
-        (PHASE, job.status.phase.value),
-        (STATE, found.state.value),
-        (COMPLETION, found.completion),
-        (CREATOR, found.creator),
-        (OWNER, found.owner),
-        (PARENT, found.parent),
-        (OPEN, open_target(job)),
-        *((PATH, path) for path in found.paths),
-    ]
-    return tuple(facet for facet in facets if facet[1])
+    named = ((CREATOR, found.creator), (OWNER, found.owner), (PARENT, found.parent))
+    return [*(facet for facet in named if facet[1]), *((PATH, path) for path in found.paths)]
+
+
+#: Made once: every Job is found by one of each.
+_PHASES = {phase: (PHASE, phase.value) for phase in JobPhase}
+_STATES = {state: (STATE, state.value) for state in OperationState}
+_COMPLETIONS = {completion: (COMPLETION, completion.value) for completion in CompletionState}
+
+
+def _passing(job: Job) -> Sequence[Facet]:
+    facets = [_PHASES[job.status.phase], _STATES[state_of(job)]]
+    if (completion := completion_of(job)) is not None:
+        facets.append(_COMPLETIONS[completion])
+    if path := open_target(job):
+        facets.append((OPEN, path))
+    return facets
 
 
 def _take_out(entries: list[Entry], entry: Entry) -> None:

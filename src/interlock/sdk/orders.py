@@ -14,10 +14,11 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from interlock.client.api import Api
+from interlock.client.cluster.ordering import carry_out
 from interlock.client.errors import CommandError
 from interlock.client.http_client import quote
 from interlock.client.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, Kind, parse_name
-from interlock.client.ordering import Place, carry_out
+from interlock.client.ordering import Place
 from interlock.client.outcomes import execution_of, has_ended
 from interlock.commands.exceptions import Extending, Holding, Skipping
 from interlock.commands.jobs import Releasing, Requeuing, Retrying, Stopping
@@ -121,14 +122,14 @@ def _carried_out(api: Api, kind: Kind, namespace: str, name: str, verb: str, how
         good = read_noun(encode(how), type(how), verb)
     except InvalidError as error:
         raise BadInput("; ".join(map(str, error.problems))) from None
-    place = Place(api, namespace, user_name(os.geteuid()))
+    place = Place(api, namespace, user_name(os.geteuid()), on_cluster=True)
     carried = carry_out(place, kind, name, verb, good)
     first, *rest = carried.items
     return Ordered(
         message="\n".join(carried.lines),
         object=first,
         also=tuple(rest),
-        warnings=carried.change.warnings,
+        warnings=carried.warnings,
     )
 
 

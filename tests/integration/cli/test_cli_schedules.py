@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,10 @@ from cli_program import Program
 
 from interlock.client.api import Api
 from interlock.client.kinds import JOB_CONFIGS, Kind
-from interlock.client.target import Target
-from interlock.commands.on_demand import Switching
+from interlock.client.ordering import Place, carry_out
+from interlock.client.target import Target, find_target
 from interlock.modes.cli.flags import parse
 from interlock.modes.cli.main import verb_named
-from interlock.modes.cli.ordering import carry_out
-from interlock.modes.cli.session import Session
 from interlock.modes.cli.verbs import get
 from interlock.private_files import user_name
 from interlock.testing.serving import PATIENCE_S, Server
@@ -473,19 +470,9 @@ def test_bad_input_is_refused_with_what_was_expected_and_nothing_is_changed(
     assert spec_of(interlock, f"ctj/{name}") == before
 
 
-class Contended(Session):
-    """A session in which somebody else is faster once, between reading and writing."""
-
-    def __init__(self, args: Namespace, meanwhile: Callable[[], object]) -> None:
-        super().__init__(args)
-        self._contended = ContendedApi(self.target, meanwhile)
-
-    @property
-    def api(self) -> Api:
-        return self._contended
-
-
 class ContendedApi(Api):
+    """A server at which somebody else is faster once, between reading and writing."""
+
     def __init__(self, target: Target, meanwhile: Callable[[], object]) -> None:
         super().__init__(target)
         self._meanwhile = [meanwhile]
@@ -504,15 +491,16 @@ def test_a_change_is_worked_out_anew_when_somebody_was_faster(
     name = a_config(interlock, "contended")
     args = parse(verb_named("get"), get, ["--server", server.url])
     assert args is not None
-    session = Contended(args, lambda: interlock("disable", name, "--schedule", "0"))
+    api = ContendedApi(find_target(args), lambda: interlock("disable", name, "--schedule", "0"))
 
     try:
-        carry_out(session, JOB_CONFIGS, name, "disable", Switching(schedule=1))
+        # As on a cluster: our own server works an order out anew by itself.
+        where = Place(api, "default", "ann", on_cluster=True)
+        carry_out(where, JOB_CONFIGS, name, "disable", {"schedule": 1})
     finally:
-        session.api.close()
+        api.close()
 
-    assert isinstance(session.api, ContendedApi)
-    assert len(set(session.api.versions)) == len(session.api.versions) >= 2
+    assert len(set(api.versions)) == len(api.versions) >= 2
     assert all(one["disabled"] for one in spec_of(interlock, f"jc/{name}")["schedules"])
 
 

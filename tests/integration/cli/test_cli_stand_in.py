@@ -44,6 +44,11 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send(200, answer)
 
+    def do_POST(self) -> None:
+        """Answer as to any other request."""
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.do_GET()
+
     def do_CONNECT(self) -> None:
         """Be a proxy: whatever is asked for is answered here as well."""
         self.server.asked.append(f"CONNECT {self.path}")
@@ -245,3 +250,19 @@ def test_a_proxy_of_the_kubeconfig_is_gone_through(server: StandIn, folder: Path
     assert server.asked[0] == "CONNECT cluster.invalid:6443"
     flags = log_in(folder, "http://cluster.invalid:6443", proxy="socks5://x:1")
     assert main(["get", "jobs", *flags]) == 2
+
+
+def test_a_server_that_may_not_know_who_asks_is_told(
+    server: StandIn,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("USER", "ann of ops")
+    path = "/controlledjobs/default/engine/start"
+    server.answers[path] = {"message": "job/engine-1 created\n  until noon", "object": {}}
+
+    assert main(["start", "engine", "--server", server.url]) == 0
+
+    assert server.asked == [f"{path}?by=ann%20of%20ops"]
+    assert capsys.readouterr().out == "job/engine-1 created\n  until noon\n"

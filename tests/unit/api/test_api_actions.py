@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from interlock.api.actions import Actions
 from interlock.api.callers import trusted
 from interlock.api.requests import Request
+from interlock.api.security import Guard
 from interlock.commands.command import Command
 from interlock.commands.table import COMMANDS
 from interlock.errors import ConflictError
@@ -59,6 +60,13 @@ class NamingGuard:
         request.caller = trusted("ann")
 
 
+class NamelessGuard:
+    """A guard that lets in whom it cannot name."""
+
+    async def admit(self, request: Request) -> None:
+        request.caller = trusted()
+
+
 class ContendedStore(MemoryStore):
     """A store in which somebody else is faster, so many times."""
 
@@ -74,10 +82,10 @@ class ContendedStore(MemoryStore):
 class Desk:
     """A server with one object of each kind."""
 
-    def __init__(self) -> None:
+    def __init__(self, guard: Guard | None = None) -> None:
         self.journal = MemoryJournal()
         self.store = ContendedStore(lambda: T0, SeededIdentities(Random(7)))
-        self.asker = Asker(security=NamingGuard(), journal=self.journal, store=self.store)
+        self.asker = Asker(security=guard or NamingGuard(), journal=self.journal, store=self.store)
         self._ask = asking(self.asker)
         for path, body in ((JOBS, JOB), (CONFIGS, CONFIG), (ENGINES, ENGINE)):
             assert self._ask("POST", path, body).status == 201
@@ -131,6 +139,33 @@ def test_the_body_cannot_say_who_orders(desk: Desk) -> None:
 
     assert (reply.status, reply.json["details"]["causes"][0]["field"]) == (422, "who")
     assert "killAt" not in desk.stored(f"{JOBS}/hello")["spec"]
+
+
+@pytest.mark.parametrize(
+    ("guard", "said", "recorded"),
+    [
+        pytest.param(NamingGuard(), "mallory", "ann", id="a proven name counts"),
+        pytest.param(NamelessGuard(), "bob", "bob", id="else the client's word"),
+        pytest.param(NamelessGuard(), "b%0Aob%20", "bob", id="as far as it can be a name"),
+        pytest.param(NamelessGuard(), "b" * 300, "b" * 253, id="and no longer than one"),
+        pytest.param(NamelessGuard(), "", None, id="nobody is known"),
+    ],
+)
+def test_the_client_names_who_orders_where_nobody_is_proven(
+    guard: Guard, said: str, recorded: str | None
+) -> None:
+    desk = Desk(guard)
+    notes = [
+        desk.order(f"{path}?by={said}").json["object"]["metadata"]["annotations"]
+        for path in (STOP, "/jobconfigs/default/report/run")
+    ]
+
+    assert notes[0].get("interlock.dev/stopped-by") == recorded
+    assert notes[1].get("interlock.dev/creator") == recorded
+
+
+def test_apply_is_told_nobody_by_the_client(desk: Desk) -> None:
+    assert desk.order("/jobs/default/hello/apply?by=bob", {}).status == 400
 
 
 def test_ordering_twice_is_as_good_as_once(desk: Desk) -> None:
@@ -356,6 +391,51 @@ def test_a_name_that_is_taken_is_told_as_such(desk: Desk) -> None:
     reply = desk.order("/jobconfigs/default/report/run", {"name": "hello"})
 
     assert (reply.status, reply.json["reason"]) == (409, "AlreadyExists")
+
+
+@pytest.mark.parametrize(
+    ("how", "value"),
+    [
+        pytest.param({"texts": {"full": ["yes"]}}, "true", id="a text means a truth"),
+        pytest.param({"texts": {"tables": ["a", "b,c"]}}, "a,b,c", id="several texts of a Multi"),
+        pytest.param({"texts": {}}, "", id="none"),
+    ],
+)
+def test_options_are_given_as_texts(desk: Desk, how: Any, value: str) -> None:
+    tables = {"name": "tables", "type": "Multi", "values": ["a", "b", "c"]}
+    spec = {"template": WORK, "options": [{"name": "full", "type": "Bool"}, tables]}
+    config = {**CONFIG, "metadata": {"name": "typed"}, "spec": spec}
+    assert desk._ask("POST", CONFIGS, config).status == 201
+
+    made = desk.order("/jobconfigs/default/typed/run", how).json["object"]
+
+    name = next(iter(how["texts"]), "tables")
+    assert made["spec"]["substitutions"][f"option.{name}"] == value
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"texts": {"region": ["a", "b"]}}, id="two texts"),
+        pytest.param({"texts": {"region": ["a"]}, "options": {"region": "b"}}, id="both ways"),
+    ],
+)
+def test_an_option_is_given_once(desk: Desk, how: Any) -> None:
+    reply = desk.order("/jobconfigs/default/report/run", how)
+
+    assert reply.status == 422
+    assert "is given more than once" in reply.json["message"]
+
+
+def test_what_was_given_for_an_option_is_told(desk: Desk) -> None:
+    zones = [{"cron": "0 3 * * *", "timezone": zone} for zone in ("UTC", "Asia/Tokyo")]
+    spec = {**CONFIG["spec"], "schedules": zones}
+    desk._ask("POST", CONFIGS, {**CONFIG, "metadata": {"name": "zones"}, "spec": spec})
+
+    reply = desk.order("/jobconfigs/default/zones/run", {"at": "tomorrow 19:00"})
+
+    causes = {cause["reason"]: cause["message"] for cause in reply.json["details"]["causes"]}
+    assert causes["Found"] == "tomorrow 19:00"
 
 
 def test_an_option_without_effect_is_warned_of(desk: Desk) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -502,3 +504,26 @@ def has_size(schema: Any, value: Any) -> bool:
     if isinstance(value, (int, float)):
         return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
     return True
+
+
+def test_a_job_is_held_to_the_rules_of_what_it_has_alone() -> None:
+    """Those of everything that it may have would take longer than all else that is due at once."""
+    script = (
+        "from interlock.resources.door.checking import problems_of_spec;"
+        "from interlock.resources.job import JobSpec;"
+        "from interlock.resources.process import NoopSpec, ProcessSpec;"
+        "from interlock.resources.rules import rules_of;"
+        "assert problems_of_spec(JobSpec(noop=NoopSpec())) == ();"
+        "print(rules_of.cache_info().currsize);"
+        "bad = ProcessSpec(command=());"
+        "print(problems_of_spec(JobSpec(process=bad))[0].path, rules_of.cache_info().currsize)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120
+    )
+
+    of_noop, of_process = done.stdout.splitlines()
+    assert int(of_noop) == 2
+    path, number = of_process.split()
+    assert path == "spec.process.command"
+    assert int(number) > 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from time import monotonic
-from typing import Any
 
 from interlock.client.errors import NEVER_RAN, OK, AnswerError, CommandError
 from interlock.client.kinds import JOBS
@@ -12,7 +11,12 @@ from interlock.client.outcomes import has_ended, phase_of, waits_of
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.session import Session
 
-Job = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Job = dict[str, Any]
+
 #: How long the first look at a Job is waited for that may be refused then; it takes milliseconds.
 _FIRST_LOOK_S = 15.0
 
@@ -23,12 +27,13 @@ def create_job(session: Session, body: Job) -> Job:
         job: Job = session.api.create(JOBS, session.namespace, body)
     except AnswerError as error:
         if error.reason == "AlreadyExists":
-            error.hint = _next_step(session, str(body["metadata"].get("name") or ""))
+            error.hint = next_step(session, str(body["metadata"].get("name") or ""))
         raise
     return job
 
 
-def _next_step(session: Session, name: str) -> str:
+def next_step(session: Session, name: str) -> str:
+    """What to do when the name of a new Job is taken."""
     other = "or give another --name"
     try:
         job = session.api.get(JOBS, session.namespace, name)

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from interlock.client import ordering
 from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError
 from interlock.client.kinds import CONTROLLED_JOBS, JOBS, Kind, parse_name
-from interlock.client.ordering import Carried, Item, Place
+from interlock.client.ordering import Carried, Place
 from interlock.modes.cli.input.person import person
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.not_found import found, other_verb, same_name
 from interlock.modes.cli.session import Session
-from interlock.resources.metadata import Noun
-from interlock.resources.values.durations import Duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from interlock.client.ordering import Item
+
+    #: The options of an order; what is None was not typed.
+    How = Mapping[str, object]
 
 
 def carry_out(
-    session: Session, kind: Kind, name: str, order: str, how: Noun, *, dry_run: bool = False
+    session: Session, kind: Kind, name: str, order: str, how: How, *, dry_run: bool = False
 ) -> Carried:
     """Give one resource an order, in the name of whoever types."""
-    where = Place(session.api, session.namespace, person())
+    where = Place(session.api, session.namespace, person(), on_cluster=session.on_cluster)
     return ordering.carry_out(where, kind, name, order, how, dry_run=dry_run)
 
 
@@ -35,7 +37,7 @@ def order_each(
     args: Namespace,
     names: Iterable[tuple[Kind, str]],
     order: str,
-    how: Noun,
+    how: How,
     kinds: tuple[Kind, ...] = (),
 ) -> int:
     """Give each of the named an order, and say what was done about each.
@@ -64,7 +66,7 @@ def carry_out_found(
     args: Namespace,
     kind: Kind,
     order: str,
-    how: Noun,
+    how: How,
     *,
     meant: str = "",
     instead: str = "",
@@ -89,22 +91,23 @@ def carry_out_found(
     return OK
 
 
-def except_from_plan(session: Session, args: Namespace, order: str, how: Noun) -> int:
+def except_from_plan(session: Session, args: Namespace, order: str, how: How) -> int:
     """Make an exception to the plan of the ControlledJob that is named, or take it back."""
     if args.cancel and args.reason:
         raise CommandError("--reason is for an exception, not for --cancel", code=BAD_INPUT)
-    return carry_out_found(session, args, CONTROLLED_JOBS, order, how, instead="suspend")
+    said = {"cancel": args.cancel, "reason": args.reason, **how}
+    return carry_out_found(session, args, CONTROLLED_JOBS, order, said, instead="suspend")
 
 
-def length_of(typed: float | None, flag: str) -> Duration | None:
+def length_of(typed: float | None, flag: str) -> str | None:
     """A length of time that was typed, in whole seconds; None when none was."""
-    from interlock.commands.controlled import LONGEST
+    from interlock.commands.limits import LONGEST_S
 
     if typed is None:
         return None
-    if not 1 <= typed <= LONGEST.total_seconds():
+    if not 1 <= typed <= LONGEST_S:
         raise CommandError(f"{flag}: expected from a second to ten years", code=BAD_INPUT)
-    return Duration(seconds=int(typed))
+    return f"{int(typed)}s"
 
 
 def print_lines(session: Session, args: Namespace, carried: Carried) -> None:
@@ -114,7 +117,7 @@ def print_lines(session: Session, args: Namespace, carried: Carried) -> None:
             session.terminal.print(line)
 
 
-def finish(session: Session, args: Any, changed: list[Item], code: int) -> int:
+def finish(session: Session, args: Namespace, changed: list[Item], code: int) -> int:
     """Show what was changed to programs, and stay until Jobs ended if that was asked for."""
     if args.output == "json":
         session.terminal.data(changed if len(args.names) != 1 else (changed or [{}])[0], "json")
@@ -124,7 +127,7 @@ def finish(session: Session, args: Any, changed: list[Item], code: int) -> int:
     return code
 
 
-def _wait(session: Session, args: Any, names: list[str]) -> int:
+def _wait(session: Session, args: Namespace, names: list[str]) -> int:
     """Stay until all ended. That they did is the success here, however they did."""
     from interlock.client.errors import INTERRUPTED, TIMED_OUT
     from interlock.modes.cli.following import Follower

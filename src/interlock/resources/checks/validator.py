@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 from msgspec import NODEFAULT, Struct
-from msgspec.structs import fields
 
 from interlock.findings import Findings, child
 from interlock.resources.rules import Items, Rules, noun_rules_of, rules_of
@@ -26,6 +25,11 @@ def check_rules(path: str, noun: Struct, to: Findings) -> None:
     keeps = _test_of_noun(type(noun))
     if keeps is not None and not keeps(noun):
         _tell(path, noun, to)
+
+
+def make_ready(cls: type[Struct]) -> None:
+    """Put together the test of a noun, which else the first one of them waits for."""
+    _test_of_noun(cls)
 
 
 def _tell(path: str, noun: Struct, to: Findings) -> None:
@@ -59,14 +63,17 @@ def _test_of_noun(cls: type[Struct]) -> _Test | None:
     """A function that says whether a noun keeps to all its rules; None when it has none."""
     scope: dict[str, Any] = {}
     lines = [f" if not ({rule.test('noun')}): return False" for rule in noun_rules_of(cls)]
-    for field in fields(cls):
-        inside = _lines(rules_of(cls)[field.name], "one", "  ", scope)
+    # `msgspec.structs.fields` would evaluate every annotation a second time.
+    defaults = cls.__struct_defaults__
+    required = len(cls.__struct_fields__) - len(defaults)
+    usual = (*[NODEFAULT] * required, *defaults)
+    for (name, rules), default in zip(rules_of(cls).items(), usual, strict=True):
+        inside = _lines(rules, "one", "  ", scope)
         if inside:
             # Defaults keep to the rules by themselves; an empty map is a new one each time.
-            is_map = field.default_factory is not NODEFAULT
-            scope[f"usual_{field.name}"] = field.default
-            differs = "one" if is_map else f"one is not usual_{field.name}"
-            lines += [f" one = noun.{field.name}", f" if {differs}:", *inside]
+            scope[f"usual_{name}"] = default
+            differs = "one" if hasattr(default, "factory") else f"one is not usual_{name}"
+            lines += [f" one = noun.{name}", f" if {differs}:", *inside]
     return _made("noun", lines, scope) if lines else None
 
 
@@ -85,15 +92,34 @@ def _lines(rules: Rules, one: str, indent: str, scope: dict[str, Any]) -> list[s
         name = f"rule_{len(scope)}"
         scope[name] = rule
         lines.append(f"{indent}if not ({rule.test(one, name)}): return False")
-    if rules.noun is not None and (keeps := _test_of_noun(rules.noun)) is not None:
+    if rules.noun is not None:
         name = f"keeps_{len(scope)}"
-        scope[name] = keeps
+        scope[name] = _when_there_is_one(rules.noun, name, scope)
         lines.append(f"{indent}if not {name}({one}): return False")
     if rules.items is not None:
         inside = _lines(rules.items, f"{one}_", f"{indent} ", scope)
         values = f"{one}.values()" if rules.is_map else one
         lines += [f"{indent}for {one}_ in {values}:", *inside] if inside else []
     return lines
+
+
+def _when_there_is_one(cls: type[Struct], name: str, scope: dict[str, Any]) -> _Test:
+    """The test of a noun inside another, which is put together when there first is such a noun.
+
+    It takes milliseconds for all that a Job may have inside, and one Job has little of it. What was
+    put together takes the place of this in the scope.
+    """
+
+    def keeps(noun: Any) -> bool:
+        scope[name] = made = _test_of_noun(cls) or _is_good
+        return made(noun)
+
+    return keeps
+
+
+def _is_good(_: Any) -> bool:
+    """The test of what has no rules."""
+    return True
 
 
 def _made(argument: str, lines: list[str], scope: dict[str, Any]) -> _Test:

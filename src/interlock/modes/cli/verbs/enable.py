@@ -16,9 +16,8 @@ arguments = add_switching
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Switch them on."""
-    from interlock.commands.on_demand import Switching
     from interlock.modes.cli.ordering import carry_out_found
 
-    how = Switching(schedule=args.schedule)
+    how = {"schedule": args.schedule}
     instead = "resume"
     return carry_out_found(session, args, JOB_CONFIGS, "enable", how, instead=instead)

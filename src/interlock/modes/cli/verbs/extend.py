@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 
 from interlock.client.errors import BAD_INPUT, CommandError
-from interlock.commands.exceptions import Extending
 from interlock.modes.cli.flags import add_exception, seconds
 from interlock.modes.cli.ordering import except_from_plan, length_of
 from interlock.modes.cli.session import Session
@@ -33,10 +32,6 @@ def run(session: Session, args: argparse.Namespace) -> int:
         raise CommandError(
             "until when?", hint="give one of --until 19:00 and --by 2h", code=BAD_INPUT
         )
-    how = Extending(
-        until=args.until,
-        by=None if args.cancel else length_of(args.by, "--by"),
-        cancel=args.cancel,
-        reason=args.reason,
-    )
+    by = None if args.cancel else length_of(args.by, "--by")
+    how = {"until": args.until, "by": by}
     return except_from_plan(session, args, "extend", how)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 
 from interlock.client.errors import BAD_INPUT, CommandError
-from interlock.commands.exceptions import Holding
 from interlock.modes.cli.flags import add_exception, seconds
 from interlock.modes.cli.ordering import except_from_plan, length_of
 from interlock.modes.cli.session import Session
@@ -33,10 +32,6 @@ def run(session: Session, args: argparse.Namespace) -> int:
         raise CommandError(
             "until when?", hint="give one of --until monday and --for 3d", code=BAD_INPUT
         )
-    how = Holding(
-        until=args.until,
-        lasts=None if args.cancel else length_of(args.lasts, "--for"),
-        cancel=args.cancel,
-        reason=args.reason,
-    )
+    lasts = None if args.cancel else length_of(args.lasts, "--for")
+    how = {"until": args.until, "lasts": lasts}
     return except_from_plan(session, args, "hold", how)

@@ -20,8 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
-    from interlock.commands.jobs import Stopping
     from interlock.modes.cli.ordering import order_each
 
     names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="kill")), only=LIVE)
-    return order_each(session, args, names, "kill", Stopping())
+    return order_each(session, args, names, "kill", {})

@@ -15,7 +15,6 @@ interlock op resolve create-shop --as failed --reason "cleaned up by hand"
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from interlock.client.errors import BAD_INPUT, OK, CommandError
 from interlock.client.kinds import JOBS, job_name
@@ -30,6 +29,10 @@ from interlock.modes.cli.operations import (
     rows,
 )
 from interlock.modes.cli.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: So many of those that wait are named.
 _MOST_BEHIND = 3
@@ -79,12 +82,11 @@ def run(session: Session, args: argparse.Namespace) -> int:
         raise CommandError("--reason is missing", hint="say why, for people", code=BAD_INPUT)
     if args.action == "resolve" and args.outcome is None:
         raise CommandError("--as is missing", hint="--as succeeded or --as failed", code=BAD_INPUT)
-    from interlock.commands.operations import Operating, Outcome, Resolving
     from interlock.modes.cli.ordering import order_each
 
-    how: Operating | Resolving = Operating(reason=args.reason)
+    how = {"reason": args.reason}
     if args.action == "resolve":
-        how = Resolving(reason=args.reason, outcome=Outcome(args.outcome))
+        how["outcome"] = args.outcome
     names = [(JOBS, job_name(word, verb="op")) for word in args.names]
     code = order_each(session, args, names, _ORDERS[args.action], how)
     if args.action == "remove" and code == OK:

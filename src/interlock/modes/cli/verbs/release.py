@@ -13,7 +13,6 @@ the lock that is named.
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from interlock.client.errors import (
     BAD_INPUT,
@@ -28,6 +27,10 @@ from interlock.modes.cli.choosing import UNKNOWN, add_choice, chosen
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.main import tell
 from interlock.modes.cli.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,10 +84,9 @@ def _release_lock(session: Session, args: argparse.Namespace) -> int:
 
 
 def _release(session: Session, name: str, reason: str) -> dict[str, Any]:
-    from interlock.commands.jobs import Releasing
     from interlock.modes.cli.ordering import carry_out
 
-    (job,) = carry_out(session, JOBS, name, "release", Releasing(reason=reason)).items
+    (job,) = carry_out(session, JOBS, name, "release", {"reason": reason}).items
     return job
 
 

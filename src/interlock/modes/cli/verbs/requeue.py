@@ -31,8 +31,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
     """Give the order to each; the server does the rest."""
     if not args.reason.strip():
         raise CommandError("--reason is empty", hint="say why it is put back", code=BAD_INPUT)
-    from interlock.commands.jobs import Requeuing
     from interlock.modes.cli.ordering import order_each
 
     names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="requeue")), only=LIVE)
-    return order_each(session, args, names, "requeue", Requeuing(reason=args.reason))
+    return order_each(session, args, names, "requeue", {"reason": args.reason})

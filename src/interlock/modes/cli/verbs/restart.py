@@ -24,9 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Make the next Job, and stop the old one."""
-    from interlock.commands.manual_runs import Restarting
     from interlock.modes.cli.ordering import carry_out_found
 
     return carry_out_found(
-        session, args, CONTROLLED_JOBS, "restart", Restarting(reason=args.reason), meant="start"
+        session, args, CONTROLLED_JOBS, "restart", {"reason": args.reason}, meant="start"
     )

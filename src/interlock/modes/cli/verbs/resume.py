@@ -17,8 +17,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Let them go."""
-    from interlock.commands.suspension import Resuming
     from interlock.modes.cli.ordering import order_each
 
     names = chosen_suspendable(session, args)
-    return order_each(session, args, names, "resume", Resuming(), SUSPENDABLE)
+    return order_each(session, args, names, "resume", {}, SUSPENDABLE)

@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 
 from interlock.client.kinds import JOBS, job_name
-from interlock.client.moments import server_now
 from interlock.modes.cli.choosing import add_choice, chosen
-from interlock.modes.cli.creating import create_job, told_as_made
+from interlock.modes.cli.creating import told_as_made
 from interlock.modes.cli.flags import add_namespace, add_output, add_waiting
-from interlock.modes.cli.input.person import person
+from interlock.modes.cli.ordering import carry_out
 from interlock.modes.cli.session import Session
 
 
@@ -29,19 +28,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Create the new Jobs, and stay with them if asked. All are read before one is made."""
-    from interlock.client.ordering import body_of
-    from interlock.client.schedules import read_one
-    from interlock.commands.change import By
-    from interlock.commands.jobs import Retrying, retry
-    from interlock.resources.job import Job
-
     names = chosen(session, args, lambda word: (JOBS, job_name(word, verb="retry")))
-    old = [read_one(session.api, kind, session.namespace, name) for kind, name in names]
-    made = []
-    for job in old:
-        assert isinstance(job, Job)
-        (write,) = retry(job, Retrying(), By(person(), server_now(session.api))).writes
-        made.append(create_job(session, body_of(write.after)))
+    if len(names) > 1:
+        for kind, name in names:
+            session.api.get(kind, session.namespace, name)
+    made = [carry_out(session, kind, name, "retry", {}).items[0] for kind, name in names]
     if args.wait or args.follow:
         from interlock.modes.cli.following import follow
 

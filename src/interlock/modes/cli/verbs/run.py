@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
 from interlock.client.errors import BAD_INPUT, AnswerError, CommandError
 from interlock.client.kinds import JOBS, is_kind
@@ -45,6 +44,10 @@ from interlock.modes.cli.flags import (
 )
 from interlock.modes.cli.input.person import person
 from interlock.modes.cli.session import Session
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
 #: The flags that say what a command's Job is like; a JobConfig has a template for that.

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 
 from interlock.client.errors import BAD_INPUT, CommandError
-from interlock.commands.exceptions import MOST, Skipping
+from interlock.commands.limits import MOST_SKIPPED
 from interlock.modes.cli.flags import add_exception, number_from
 from interlock.modes.cli.ordering import except_from_plan
 from interlock.modes.cli.session import Session
@@ -32,9 +32,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Write the exception, or take it back."""
-    if args.count is not None and args.count > MOST:
-        raise CommandError(f"--count: expected at most {MOST}", code=BAD_INPUT)
+    if args.count is not None and args.count > MOST_SKIPPED:
+        raise CommandError(f"--count: expected at most {MOST_SKIPPED}", code=BAD_INPUT)
     if args.cancel and args.count is not None:
         raise CommandError("--count is not for --cancel", code=BAD_INPUT)
-    how = Skipping(when=args.when or "", count=args.count, cancel=args.cancel, reason=args.reason)
+    how = {"when": args.when, "count": args.count}
     return except_from_plan(session, args, "skip", how)

@@ -24,7 +24,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Make the Job."""
-    from interlock.commands.manual_runs import Starting
     from interlock.modes.cli.ordering import carry_out_found
 
-    return carry_out_found(session, args, CONTROLLED_JOBS, "start", Starting(), meant="start")
+    return carry_out_found(session, args, CONTROLLED_JOBS, "start", {}, meant="start")

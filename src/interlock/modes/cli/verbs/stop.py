@@ -29,16 +29,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Have them end."""
-    from interlock.commands.jobs import Stopping
     from interlock.modes.cli.ordering import carry_out, finish, order_each, print_lines
 
     names = chosen(session, args, lambda word: _meant(session, word), only=LIVE)
     if all(kind is JOBS for kind, _ in names):
-        return order_each(session, args, names, "stop", Stopping())
+        return order_each(session, args, names, "stop", {})
     code, changed = OK, []
     for kind, name in names:
         try:
-            carried = carry_out(session, kind, name, "stop", Stopping())
+            carried = carry_out(session, kind, name, "stop", {})
         except AnswerError as error:
             tell(error)
             code = code or error.code

@@ -25,8 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(session: Session, args: argparse.Namespace) -> int:
     """Hold them."""
-    from interlock.commands.suspension import Suspending
     from interlock.modes.cli.ordering import order_each
 
     names = chosen_suspendable(session, args)
-    return order_each(session, args, names, "suspend", Suspending(reason=args.reason), SUSPENDABLE)
+    how = {"reason": args.reason}
+    return order_each(session, args, names, "suspend", how, SUSPENDABLE)
