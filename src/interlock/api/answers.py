@@ -156,8 +156,8 @@ def refusal_of(error: InterlockError, kind: Kind | None = None, name: str = "") 
             return RefusedError(403, str(error), details=_about(kind, name))
         case ExpiredError():
             return RefusedError(410, str(error))
-        case BadRequestError():
-            return RefusedError(400, str(error))
+        case BadRequestError(reason=reason):
+            return RefusedError(400, str(error), reason=reason)
         case UnavailableError() | FencedError():
             later = ((b"retry-after", b"1"),)
             details = Details(retry_after_seconds=1)
