@@ -22,11 +22,13 @@ def has_ended(job: Job) -> bool:
 
 
 def way_out(job: Job) -> str:
-    """What ends a Job whose fate nobody can prove; empty for any other."""
-    if phase_of(job) != "Unknown":
-        return ""
+    """What a person can do about a Job that nobody else ends; empty for any other."""
     name = job["metadata"]["name"]
-    return f"if it is surely gone: interlock release {name} --reason …"
+    if phase_of(job) == "Unknown":
+        return f"if it is surely gone: interlock release {name} --reason …"
+    if phase_of(job) == "Stuck":
+        return f"see to it, then: interlock op roll-back | resolve | remove {name} --reason …"
+    return ""
 
 
 def has_started(job: Job) -> bool:

@@ -278,7 +278,7 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     yield from _eviction(job, now)
     yield from step_details(job)
     if job.is_going:
-        yield "deleted", "it goes as soon as its tasks are proven gone"
+        yield "deleted", f"it goes as soon as {_goes_once(job)}"
     denied = trouble is not None and trouble.order is Order.STOP
     for task in job.status.execution.active[:10]:
         yield "task", _task_words(job, task, now, stop_is_denied=denied)
@@ -289,6 +289,15 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
         name = job.metadata.name
         yield "way out", f"if it is surely gone: interlock release {name} --reason …"
     yield from _ends(job)
+
+
+def _goes_once(job: Job) -> str:
+    """What is to be so before a Job goes that is being deleted."""
+    if job.status.phase is JobPhase.STUCK:
+        return "somebody has seen to what it is stuck at"
+    if job.status.phase is JobPhase.REVERTING:
+        return "what it did is undone"
+    return "its tasks are proven gone"
 
 
 def _eviction(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
