@@ -89,7 +89,11 @@ def _code_told(job: Job) -> str:
     last = ended[-1]
     if last.get("signal"):
         return f", ended by signal {last['signal']}"
-    return f", exit code {last['exitCode']}" if last.get("exitCode") is not None else ""
+    code = last.get("exitCode")
+    # A Job of steps may have failed although the last of them, or its undo, ended well.
+    if code is None or (phase_of(job) == "Failed" and code == 0):
+        return ""
+    return f", exit code {code}"
 
 
 def _why(job: Job) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
-from interlock.reporting.operation_why import operation_words, step_details, step_waits
+from interlock.reporting.operation_why import operation_words, part_words, step_details, step_waits
 from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
 from interlock.resources.ends import culprit, was_not_needed
 from interlock.resources.job import (
@@ -70,6 +70,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
 
     job: Job
     lines: dict[str, LineView] = {}
+    #: The Jobs that are parts of it.
+    children: tuple[Job, ...] = ()
     #: Why the server starts nothing at all now; empty when it does.
     stalled: str = ""
 
@@ -178,7 +180,14 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
         Waiting(reason="RetryBackoff", message=message, until=until)
         for message, until in step_waits(job, now)
     )
-    return (*stalls(stalled), *_launch_waits(job, now), *_retry_waits(job, now), *retried)
+    of_tasks = (*_launch_waits(job, now), *_retry_waits(job, now), *retried)
+    return (*stalls(stalled), *of_tasks, *_part_waits(view))
+
+
+def _part_waits(view: WhyView) -> Iterable[Waiting]:
+    """That parts of it are not over, which it is not before them."""
+    if not has_ended(view.job) and (message := part_words(view.children)):
+        yield Waiting(reason="PartsUnfinished", message=message)
 
 
 #: Phases in which a task is still to be started.
