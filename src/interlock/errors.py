@@ -44,6 +44,11 @@ class InvalidError(InterlockError):
 class BadRequestError(InterlockError):
     """A request that makes no sense whatever is stored: a bad selector, a bad continue token."""
 
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        #: What programs tell this sort of them by; empty when it is of none.
+        self.reason = reason
+
 
 class NotFoundError(InterlockError):
     """There is no such resource."""

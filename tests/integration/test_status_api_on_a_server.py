@@ -139,6 +139,31 @@ def test_a_stuck_one_answers_at_once_as_an_error(api: Api) -> None:
     assert told["stuck_at"] is not None
 
 
+def test_a_part_that_is_stuck_keeps_the_whole_from_its_end(api: Api, server: Server) -> None:
+    whole = api.submit({**held("whole"), "metadata": {"name": "whole"}}).body["job_id"]
+    good = api.submit(on("whole/good", parent="whole")).body["job_id"]
+    step = {"name": "jam", "run": {"process": {"command": ["false"]}}, "irreversible": True}
+    spec = {"target": {"path": "whole/bad"}, "parent": "whole", "steps": [step]}
+    bad = api.submit({"metadata": {"name": "bad"}, "spec": spec}).body["job_id"]
+    api.get(f"/jobs/{good}?wait=100s")
+    assert api.get(f"/jobs/{bad}?wait=100s")["stuck_at"] is not None
+    client = Client(server.url)
+    client.patch("whole", {"spec": {"suspend": False}})
+    client.wait(lambda jobs: jobs["whole"]["status"].get("phase") == "Running")
+
+    told = api.get("/jobs/default/whole/why")
+    assert [wait["message"] for wait in told["waits"]] == [
+        "1 of 2 parts is not over: job/bad (Stuck)"
+    ]
+    status = api.get(f"/jobs/{whole}")
+    assert (status["state"], status["completion_state"]) == ("executing", None)
+    assert (status["child_jobs"], status["percentage_complete"]) == ([good, bad], 50.0)
+    order = {"reason": "seen to it", "outcome": "failed"}
+    assert api.ask("POST", "/jobs/default/bad/resolve", order).status == 200
+    status = api.get(f"/jobs/{whole}?wait=100s")
+    assert (status["state"], status["completion_state"]) == ("complete", "partial_success")
+
+
 def test_one_key_gives_one_job(api: Api) -> None:
     body = on("keyed", title="once")
     with ThreadPoolExecutor(16) as many:

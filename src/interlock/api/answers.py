@@ -124,6 +124,16 @@ def too_many(message: str, retry_after_s: int = 1) -> RefusedError:
     )
 
 
+def unavailable(message: str, retry_after_s: int = 1) -> RefusedError:
+    """A request that may be repeated as soon as the server, or another one, can answer it."""
+    return RefusedError(
+        503,
+        message,
+        details=Details(retry_after_seconds=retry_after_s),
+        headers=((b"retry-after", str(retry_after_s).encode()),),
+    )
+
+
 def json_answer(body: object, status: int = 200) -> Answer:
     """Any value as JSON."""
     return Answer(status, encode(body))
@@ -156,12 +166,10 @@ def refusal_of(error: InterlockError, kind: Kind | None = None, name: str = "") 
             return RefusedError(403, str(error), details=_about(kind, name))
         case ExpiredError():
             return RefusedError(410, str(error))
-        case BadRequestError():
-            return RefusedError(400, str(error))
+        case BadRequestError(reason=reason):
+            return RefusedError(400, str(error), reason=reason)
         case UnavailableError() | FencedError():
-            later = ((b"retry-after", b"1"),)
-            details = Details(retry_after_seconds=1)
-            return RefusedError(503, str(error), details=details, headers=later)
+            return unavailable(str(error))
         case _:
             return RefusedError(500, str(error))
 

@@ -7,7 +7,7 @@ kubectl reads them for `explain`, to know whether the server checks fields itsel
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from interlock import __version__
 from interlock.api.discovery import group_versions
 from interlock.api.operations import (
     DELETE_OPTIONS,
+    HEADERS_OF_REFUSALS,
     PARAMETERS,
     STATUS,
     refusals_of,
@@ -238,10 +239,24 @@ class _Operations:
         elif verb == "create":
             done = {"201": self._response("Created", shown)}
         refused = {
-            str(code): self._response(told(code), {"$ref": self._root + _STATUS})
+            str(code): {
+                **self._response(told(code), {"$ref": self._root + _STATUS}),
+                **self._headers(HEADERS_OF_REFUSALS.get(code, ())),
+            }
             for code in refusals_of(verb)
         }
         return done | refused
+
+    def _headers(self, headers: Sequence[Parameter]) -> dict[str, Any]:
+        """The part of a response about its headers; nothing when it has none of its own."""
+        made: dict[str, Any] = {}
+        for one in headers:
+            shown = {"description": one.says}
+            if self._version == 3:
+                made[one.name] = {**shown, "required": True, "schema": one.schema()}
+            else:
+                made[one.name] = {**shown, **one.plain_schema()}
+        return {"headers": made} if made else {}
 
     def _response(self, description: str, schema: dict[str, Any]) -> dict[str, Any]:
         if self._version == 3:

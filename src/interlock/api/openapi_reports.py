@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from interlock import __version__
-from interlock.api.operations import STATUS, told
+from interlock.api.operations import HEADERS_OF_REFUSALS, STATUS, told
+from interlock.api.parameters import Parameter
 from interlock.api.requests import SOCKET, Media
 from interlock.api.routing import ForAll, Route
 from interlock.resources.describe.schema import noun_schema
@@ -60,9 +61,15 @@ def _operation(route: Route, shown: Mapping[int, dict[str, Any]], also: str) -> 
         content = {route.media: {"schema": schema} if schema else {}}
         responses[str(code)] = {"description": route.gives, "content": content}
     for code in _codes(route):
-        # What is wrong with a server is told in the same words as that nothing is.
-        body = content if code == 503 and isinstance(route.right, ForAll) else _STATUS
-        responses[str(code)] = {"description": told(code), "content": body}
+        if code == 503 and isinstance(route.right, ForAll):
+            # What is wrong with a server is told in the same words as that nothing is.
+            responses[str(code)] = {"description": told(code), "content": content}
+            continue
+        headers = _headers(HEADERS_OF_REFUSALS.get(code, ()), is_always=True)
+        responses[str(code)] = {"description": told(code), "content": _STATUS, **headers}
+    for code, more in route.tells.items():
+        headers = responses[str(code)].setdefault("headers", {})
+        headers |= _headers(more, is_always=False)["headers"]
     body = {"requestBody": _body(route)} if route.takes else {}
     return {
         "operationId": _operation_id(route),
@@ -71,6 +78,15 @@ def _operation(route: Route, shown: Mapping[int, dict[str, Any]], also: str) -> 
         **body,
         "responses": responses,
     }
+
+
+def _headers(headers: Sequence[Parameter], *, is_always: bool) -> dict[str, Any]:
+    """The part of a response about its headers; nothing when it has none of its own."""
+    made = {
+        one.name: {"description": one.says, "required": is_always, "schema": one.schema()}
+        for one in headers
+    }
+    return {"headers": made} if made else {}
 
 
 def _body(route: Route) -> dict[str, Any]:

@@ -95,6 +95,16 @@ def refusals_of(verb: str) -> tuple[int, ...]:
     return tuple(sorted((*_ALL, *_REFUSALS[verb])))
 
 
+LOCATION = Parameter(name="Location", says="Where its status is.", format="uri-reference")
+RETRY_AFTER = number("Retry-After", "After how many seconds to ask again.")
+#: The headers that every refusal with a code has, beside those of all answers.
+HEADERS_OF_REFUSALS: dict[int, tuple[Parameter, ...]] = {
+    401: (Parameter(name="WWW-Authenticate", says="What lets in.", enum=("Bearer",)),),
+    429: (RETRY_AFTER,),
+    503: (RETRY_AFTER,),
+}
+
+
 def told(code: int) -> str:
     """What a code says, in a word."""
     return REASONS[code]

@@ -185,6 +185,9 @@ class Route(Struct, frozen=True, kw_only=True, eq=False):
     query: tuple[Parameter, ...] = ()
     #: What may be said in headers of its own.
     headers: tuple[Parameter, ...] = ()
+    #: The headers of its answers with a code, as far as not all refusals with that have them. Not
+    #: every answer with the code need have them.
+    tells: Mapping[int, tuple[Parameter, ...]] = {}
     #: What its body is, in words; empty when it takes none.
     takes: str = ""
     #: The type of its body, when that is one of ours and no resource.

@@ -31,6 +31,7 @@ from interlock.api.answers import (
 from interlock.api.authorization import check_submission
 from interlock.api.bodies import read_beside, read_json, read_yaml
 from interlock.api.callers import Caller
+from interlock.api.operations import LOCATION, RETRY_AFTER
 from interlock.api.parameters import Parameter, flag
 from interlock.api.requests import Media, Request, Send
 from interlock.api.routing import Route, Said, on_jobs
@@ -70,6 +71,14 @@ _HEADERS = (
     Parameter(name="Idempotency-Key", says="As spec.idempotencyKey: asked twice, done once."),
     Parameter(name="Prefer", says="wait=N: as ?wait=Ns."),
 )
+_APPLIED = Parameter(name="Preference-Applied", says="wait=N: for how long the answer was held.")
+#: What several are answered with has no headers: each says itself where it is.
+_TELLS = {
+    200: (LOCATION, _APPLIED),
+    202: (LOCATION, RETRY_AFTER, _APPLIED),
+    409: (LOCATION,),
+    422: (LOCATION,),
+}
 #: What a body is like; what is in a Job is told by the document of its group.
 _ONE: dict[str, Any] = {
     "type": "object",
@@ -199,6 +208,7 @@ class Submitting:
                 takes="a Job without apiVersion, kind and name, or an object with items of such",
                 query=_QUERY,
                 headers=_HEADERS,
+                tells=_TELLS,
                 form=_FORM,
                 shows=self._desk.shape,
                 shows_also={202: Accepted},

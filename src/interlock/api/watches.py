@@ -10,11 +10,11 @@ from msgspec import Struct
 from interlock.api.answers import (
     JSON,
     Answer,
-    RefusedError,
     as_object,
     bad_request,
     refusal_of,
     too_many,
+    unavailable,
 )
 from interlock.api.reads import selection_of, version_of
 from interlock.api.requests import Form, Request, Send, negotiate
@@ -114,7 +114,7 @@ class Watches:
         """
         asked = read_watch(target, request)
         if self._stopping:
-            raise RefusedError(503, "the server is stopping")
+            raise unavailable("the server is stopping")
         if len(self._open) >= self._most:
             raise too_many(f"there are {len(self._open)} watches already; try again later")
         begun = asyncio.get_running_loop().create_future()
@@ -132,7 +132,7 @@ class Watches:
             await asyncio.gather(stream, leaving, return_exceptions=True)
         if not begun.done():
             error = stream.exception() if not stream.cancelled() else None
-            raise error or RefusedError(503, "the server is stopping")
+            raise error or unavailable("the server is stopping")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         return None
 

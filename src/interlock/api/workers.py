@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
+from interlock.api.answers import Answer, bad_request, json_answer, unavailable
 from interlock.api.requests import SOCKET, Request, Send
 from interlock.api.routing import OnPath, Route
 from interlock.errors import FencedError
@@ -115,7 +115,7 @@ class WorkerDoor:
     def _leading(self) -> WorkerRuntime:
         runtime = self._present()
         if runtime is None or runtime.is_over:
-            raise RefusedError(503, "this server does not lead: workers are served where it leads")
+            raise unavailable("this server does not lead: workers are served where it leads")
         return runtime
 
     async def _serve(self, request: Request, send: Send) -> None:

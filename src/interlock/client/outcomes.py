@@ -22,11 +22,13 @@ def has_ended(job: Job) -> bool:
 
 
 def way_out(job: Job) -> str:
-    """What ends a Job whose fate nobody can prove; empty for any other."""
-    if phase_of(job) != "Unknown":
-        return ""
+    """What a person can do about a Job that nobody else ends; empty for any other."""
     name = job["metadata"]["name"]
-    return f"if it is surely gone: interlock release {name} --reason …"
+    if phase_of(job) == "Unknown":
+        return f"if it is surely gone: interlock release {name} --reason …"
+    if phase_of(job) == "Stuck":
+        return f"see to it, then: interlock op roll-back | resolve | remove {name} --reason …"
+    return ""
 
 
 def has_started(job: Job) -> bool:
@@ -87,7 +89,11 @@ def _code_told(job: Job) -> str:
     last = ended[-1]
     if last.get("signal"):
         return f", ended by signal {last['signal']}"
-    return f", exit code {last['exitCode']}" if last.get("exitCode") is not None else ""
+    code = last.get("exitCode")
+    # A Job of steps may have failed although the last of them, or its undo, ended well.
+    if code is None or (phase_of(job) == "Failed" and code == 0):
+        return ""
+    return f", exit code {code}"
 
 
 def _why(job: Job) -> str:

@@ -12,7 +12,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
+from interlock.api.answers import Answer, bad_request, json_answer, unavailable
 from interlock.api.parameters import LENGTH, Parameter
 from interlock.api.requests import Request, Send
 from interlock.api.routing import Route, Said, on_jobs
@@ -165,7 +165,7 @@ class Sweeper(Collector):
         loop = self._leading()
         if loop is None:
             told = "another control plane leads, and knows what is under way: ask that one"
-            raise RefusedError(503, told, headers=((b"retry-after", b"1"),))
+            raise unavailable(told)
         if loop is not self._loop:
             # A loop that begins looks at everything: what was posted to another one is over.
             self._loop, self._woken = loop, {}

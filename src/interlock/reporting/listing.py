@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.errors import BadRequestError
 from interlock.reporting.job_index import (
@@ -31,10 +33,16 @@ from interlock.reporting.parameters import (
     moment_in,
     number_in,
 )
+from interlock.resources.codec import encode
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.operation import CompletionState
 from interlock.store.contract import Selection
 from interlock.store.selectors import Matcher, matcher_for
+
+#: The reasons of refusals that no other request has.
+NO_IDS, CURSOR_OF_ANOTHER_LIST = "NoIds", "CursorOfAnotherList"
+#: Digits of what tells one list from another: whoever mixes them up is told, nobody is kept out.
+_DIGITS = 16
 
 V = TypeVar("V")
 
@@ -52,6 +60,8 @@ class Listing(Struct, frozen=True, kw_only=True):
     created_before: datetime | None = None
     newest: bool = True
     limit: int = PAGE
+    #: What its cursors are marked with: a place in this list is none in another.
+    mark: str = ""
     after: Entry | None = None
 
     def chooses(self, facets: Collection[Facet]) -> bool:
@@ -92,7 +102,7 @@ def read_listing(query: Mapping[str, str], choices: tuple[tuple[Facet, ...], ...
     """Read the parameters of a list, that is narrowed down to some `choices` already.
 
     Raises:
-        BadRequestError: One that is not known, or cannot be read.
+        BadRequestError: One that is not known, or cannot be read; or a cursor of another list.
     """
     check_known(query, LISTING)
     given = (
@@ -101,7 +111,7 @@ def read_listing(query: Mapping[str, str], choices: tuple[tuple[Facet, ...], ...
         _one(CREATOR, query.get("creator", "")),
         _one(OWNER, query.get("owner", "")),
     )
-    return Listing(
+    listing = Listing(
         choices=(*choices, *filter(None, given)),
         ids=_ids(query),
         matches=_matcher(query),
@@ -109,8 +119,10 @@ def read_listing(query: Mapping[str, str], choices: tuple[tuple[Facet, ...], ...
         created_before=moment_in(query, "createdBefore"),
         newest=_is_newest_first(query.get("sort", "-created")),
         limit=number_in(query, "limit", 1, LARGEST_PAGE) or PAGE,
-        after=_read_cursor(query["cursor"]) if query.get("cursor") else None,
     )
+    mark = _mark(listing, query.get("namespace", ""), query.get("label", ""))
+    cursor = query.get("cursor")
+    return replace(listing, mark=mark, after=_read_cursor(cursor, mark) if cursor else None)
 
 
 def page(listing: Listing, *parts: Part[JobView], version: str) -> JobPage:
@@ -130,7 +142,7 @@ def page(listing: Listing, *parts: Part[JobView], version: str) -> JobPage:
     return JobPage(
         items=tuple(view for _, view in items),
         version=version,
-        next=_write_cursor(upto) if upto is not None else "",
+        next=_write_cursor(upto, listing.mark) if upto is not None else "",
     )
 
 
@@ -179,9 +191,12 @@ def _ids(query: Mapping[str, str]) -> frozenset[str] | None:
     if not given:
         return None
     ids = frozenset(filter(None, (word for name in given for word in query[name].split(","))))
+    if not ids:
+        # A client that follows no Jobs must not be shown all of them.
+        raise BadRequestError(f"{given[0]}: expected an id, got none", reason=NO_IDS)
     if len(ids) > MOST_IDS:
         raise BadRequestError(f"ids: expected at most {MOST_IDS}, got {len(ids)}")
-    return ids or None
+    return ids
 
 
 def _is_newest_first(text: str) -> bool:
@@ -190,16 +205,34 @@ def _is_newest_first(text: str) -> bool:
     return text == "-created"
 
 
-def _write_cursor(entry: Entry) -> str:
-    return urlsafe_b64encode(f"{entry.created_at.isoformat()} {entry.uid}".encode()).decode()
+def _mark(listing: Listing, namespace: str, label: str) -> str:
+    """What tells the list from others; how many of it are in a page makes no other list of it."""
+    moments = (listing.created_after, listing.created_before)
+    told = (
+        sorted(sorted(set(choice)) for choice in listing.choices),
+        sorted(listing.ids or ()),
+        [moment and moment.astimezone(UTC).isoformat() for moment in moments],
+        namespace,
+        label,
+        listing.newest,
+    )
+    return sha256(encode(told)).hexdigest()[:_DIGITS]
 
 
-def _read_cursor(text: str) -> Entry:
+def _write_cursor(entry: Entry, mark: str) -> str:
+    text = f"{mark} {entry.created_at.isoformat()} {entry.uid}"
+    return urlsafe_b64encode(text.encode()).decode()
+
+
+def _read_cursor(text: str, mark: str) -> Entry:
     try:
-        moment, _, uid = urlsafe_b64decode(text).decode().partition(" ")
+        made_for, moment, uid = urlsafe_b64decode(text).decode().split(" ", 2)
         created_at = datetime.fromisoformat(moment)
         if created_at.tzinfo is None or not uid:
             raise ValueError(text)
-        return Entry(created_at, uid)
     except ValueError as error:
         raise BadRequestError("cursor: not one that this server gave") from error
+    if made_for != mark:
+        told = "cursor: of another list; ask with the sort and the filters that it was given for"
+        raise BadRequestError(told, reason=CURSOR_OF_ANOTHER_LIST)
+    return Entry(created_at, uid)

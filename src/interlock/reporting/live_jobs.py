@@ -34,18 +34,22 @@ class LiveJobs:
         key = self._roster.key_of(uid)
         return self._jobs.get(key) if key is not None else None
 
-    def view(self, job: Job) -> JobView:
-        """The Job with its children and its parent, as it is now."""
+    def children(self, job: Job) -> tuple[Job, ...]:
+        """The Jobs that are parts of it, those that were made first before the others."""
         entries = self._roster.under(PARENT, under(job))
         found = [self.by_uid(entry.uid) for entry in entries] if entries else ()
         # Another Job of this name may have been a parent before this one was made.
         made_at = job.metadata.creation_timestamp
-        children = [
+        return tuple(
             child
             for child in found
             if child is not None
             and (made_at is None or (child.metadata.creation_timestamp or made_at) >= made_at)
-        ]
+        )
+
+    def view(self, job: Job) -> JobView:
+        """The Job with its children and its parent, as it is now."""
+        children = self.children(job)
         parent = parent_key(job)
         of = self._jobs.get(parent) if parent is not None else None
         record = record_of(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from interlock.resources.job import Job, JobPhase, steps_of
 from interlock.resources.operation import StepState, StepStatus
 from interlock.resources.steps import Step
 from interlock.resources.transitions import has_ended
-from interlock.resources.words import clock_time, since
+from interlock.resources.words import clock_time, plural, since
+
+#: So many of the parts that are not over are named.
+_NAMED = 3
 
 _WORDS = {
     StepState.WAITS: "waits",
@@ -60,6 +63,18 @@ def step_waits(job: Job, now: datetime) -> Iterable[tuple[str, datetime]]:
         again = "goes on" if step.interrupted else f"is tried again, retry {number + 1} of {limit},"
         message = f"{what} {again} at {clock_time(step.not_before, now)}: {step.message}"
         yield message, step.not_before
+
+
+def part_words(children: Sequence[Job]) -> str:
+    """Which parts an operation waits for, those first that wait for a person; empty when none."""
+    left = [child for child in children if not has_ended(child)]
+    if not left:
+        return ""
+    left.sort(key=lambda child: child.status.phase is not JobPhase.STUCK)
+    named = ", ".join(f"job/{one.metadata.name} ({one.status.phase})" for one in left[:_NAMED])
+    more = ", ..." if len(left) > _NAMED else ""
+    verb = "is" if len(left) == 1 else "are"
+    return f"{len(left)} of {plural(len(children), 'part')} {verb} not over: {named}{more}"
 
 
 def step_details(job: Job) -> Iterable[tuple[str, str]]:

@@ -45,8 +45,8 @@ LISTING = (
         says="What they came to, with commas.",
         pattern=f"^({_COMPLETIONS})?(,({_COMPLETIONS})?)*$",
     ),
-    Parameter(name="ids", says=f"Ids, with commas, {MOST_IDS} at most."),
-    Parameter(name="id", says="The same as ids."),
+    Parameter(name="ids", says=f"Ids, with commas, 1 to {MOST_IDS}.", shortest=1),
+    Parameter(name="id", says="The same as ids.", shortest=1),
     Parameter(name="creator", says="Who made it."),
     Parameter(name="owner", says="Whose target it is."),
     _LABEL,
@@ -54,7 +54,7 @@ LISTING = (
     _moment("createdBefore", "Only older than this moment."),
     Parameter(name="sort", says="-created is newest first.", enum=("created", "-created")),
     number("limit", f"At most so many ({PAGE}).", 1, LARGEST_PAGE),
-    Parameter(name="cursor", says="Where the page before ended."),
+    Parameter(name="cursor", says="The next of the page before, of the same list."),
 )
 STATUS = (WAIT,)
 STREAM = (

@@ -47,7 +47,7 @@ from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.reporting.statuses import Archive, Statuses, Waiters
 from interlock.reporting.streams import Streams
-from interlock.reporting.visibility import sight_of, visible
+from interlock.reporting.visibility import sees_job, sight_of, visible
 from interlock.reporting.why import Why, explain, stalls
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
@@ -309,7 +309,11 @@ class Reporting:
         return json_answer(view)
 
     async def _explain(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
-        view = replace(self._lines.why_view(self._job(request)), stalled=self._stalled())
+        job = self._job(request)
+        sees = sight_of(request)
+        children = tuple(one for one in self._live.children(job) if sees_job(sees, one))
+        lines = self._lines.why_view(job)
+        view = replace(lines, children=children, stalled=self._stalled())
         return json_answer(explain(view, self._clock.now()))
 
     async def _serve_log(self, request: Request, send: Send) -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
-from interlock.api.answers import RefusedError, bad_request, refusal_of
+from interlock.api.answers import bad_request, refusal_of, too_many
 from interlock.api.requests import Receive, Request, Send
 from interlock.control.clock import Clock
 from interlock.errors import ExpiredError, InterlockError
@@ -90,7 +90,7 @@ class Streams:
     ) -> tuple[int, Selection]:
         """From which version, and of which Jobs."""
         if self._open >= self._most:
-            raise RefusedError(429, f"{self._most} streams are open already")
+            raise too_many(f"{self._most} streams are open already")
         check_known(query, STREAM)
         fields = f"status.phase={query['state']}" if query.get("state") else ""
         selection = Selection(

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
-from interlock.reporting.operation_why import operation_words, step_details, step_waits
+from interlock.reporting.operation_why import operation_words, part_words, step_details, step_waits
 from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
 from interlock.resources.ends import culprit, was_not_needed
 from interlock.resources.job import (
@@ -70,6 +70,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
 
     job: Job
     lines: dict[str, LineView] = {}
+    #: The Jobs that are parts of it.
+    children: tuple[Job, ...] = ()
     #: Why the server starts nothing at all now; empty when it does.
     stalled: str = ""
 
@@ -178,7 +180,14 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
         Waiting(reason="RetryBackoff", message=message, until=until)
         for message, until in step_waits(job, now)
     )
-    return (*stalls(stalled), *_launch_waits(job, now), *_retry_waits(job, now), *retried)
+    of_tasks = (*_launch_waits(job, now), *_retry_waits(job, now), *retried)
+    return (*stalls(stalled), *of_tasks, *_part_waits(view))
+
+
+def _part_waits(view: WhyView) -> Iterable[Waiting]:
+    """That parts of it are not over, which it is not before them."""
+    if not has_ended(view.job) and (message := part_words(view.children)):
+        yield Waiting(reason="PartsUnfinished", message=message)
 
 
 #: Phases in which a task is still to be started.
@@ -278,7 +287,7 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     yield from _eviction(job, now)
     yield from step_details(job)
     if job.is_going:
-        yield "deleted", "it goes as soon as its tasks are proven gone"
+        yield "deleted", f"it goes as soon as {_goes_once(job)}"
     denied = trouble is not None and trouble.order is Order.STOP
     for task in job.status.execution.active[:10]:
         yield "task", _task_words(job, task, now, stop_is_denied=denied)
@@ -289,6 +298,15 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
         name = job.metadata.name
         yield "way out", f"if it is surely gone: interlock release {name} --reason …"
     yield from _ends(job)
+
+
+def _goes_once(job: Job) -> str:
+    """What is to be so before a Job goes that is being deleted."""
+    if job.status.phase is JobPhase.STUCK:
+        return "somebody has seen to what it is stuck at"
+    if job.status.phase is JobPhase.REVERTING:
+        return "what it did is undone"
+    return "its tasks are proven gone"
 
 
 def _eviction(job: Job, now: datetime) -> Iterable[tuple[str, str]]:

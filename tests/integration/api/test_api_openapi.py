@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -31,6 +31,10 @@ BODIES: tuple[tuple[str, bytes], ...] = (
     ("application/apply-patch+yaml", b"{}"),
     ("text/plain", b"hello"),
 )
+
+
+#: Headers that say something of the one answer that they are on.
+TELLING = {"location", "retry-after", "www-authenticate", "preference-applied"}
 
 
 class Operation(NamedTuple):
@@ -77,7 +81,8 @@ class Asking:
 
     def ask(
         self, operation: Operation, name: str, query: str, media: str = "", body: bytes = b""
-    ) -> None:
+    ) -> set[str]:
+        """Hold one answer against what is declared; the names of its headers come back."""
         path = operation.path.replace("{namespace}", "default").replace("{name}", name)
         path = path.replace("{group}", "interlock.dev").replace("{version}", "v1alpha1")
         path = path.replace("{uid}", name) + (f"?{query}" if query else "")
@@ -91,13 +96,24 @@ class Asking:
         assert answer.status != 500, where
         kind = answer.getheader("content-type", "").partition(";")[0]
         assert kind in declared[str(answer.status)]["content"], where
+        told = {name: one.get("required") for name, one in _headers(declared, answer).items()}
+        given = {name.lower() for name, _ in answer.getheaders()}
+        assert given & TELLING <= set(told), where
+        assert {name for name, is_always in told.items() if is_always} <= given, where
         if answer.status >= 400 and kind == "application/json":
             status = json.loads(text)
             assert (status["kind"], status["code"]) == ("Status", answer.status), where
         self.codes.add(answer.status)
+        return given
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _headers(responses: dict[str, Any], answer: HTTPResponse) -> dict[str, Any]:
+    """The headers that are declared for an answer, by their names in lower case."""
+    headers: dict[str, Any] = responses[str(answer.status)].get("headers", {})
+    return {name.lower(): told for name, told in headers.items()}
 
 
 def test_every_answer_is_declared(server: Server) -> None:
@@ -118,7 +134,36 @@ def test_every_answer_is_declared(server: Server) -> None:
                     asking.ask(operation, name, f"{asked}={value}", *bodies[0])
                 asking.ask(operation, name, f"{asked}=1&{asked}=1", *bodies[0])
     asking.close()
-    assert {200, 201, 400, 403, 404, 409, 415, 422} <= asking.codes
+    assert {200, 201, 202, 400, 403, 404, 409, 415, 422} <= asking.codes
+
+
+@pytest.mark.parametrize(
+    ("query", "command", "code", "headers"),
+    [
+        pytest.param("", "true", 202, {"location", "retry-after"}, id="accepted"),
+        pytest.param("wait=100s", "true", 200, {"location"}, id="done"),
+        pytest.param("wait=100s", "false", 422, {"location"}, id="failed"),
+    ],
+)
+def test_where_it_is_and_when_to_ask_are_declared(
+    server: Server, query: str, command: str, code: int, headers: set[str]
+) -> None:
+    (operation,) = (one for one in operations(server) if str(one) == "POST /operations")
+    asking = Asking(server)
+    body = json.dumps({"spec": {"process": {"command": [command]}}}).encode()
+    given = asking.ask(operation, "", query, "application/json", body)
+    asking.close()
+
+    assert asking.codes == {code}
+    assert given & TELLING == headers
+
+
+def test_who_is_to_come_again_is_told_when(server: Server) -> None:
+    """No document leaves out the header of a refusal that always has one."""
+    for operation in operations(server):
+        for code, header in (("401", "WWW-Authenticate"), ("429", "Retry-After")):
+            told = operation.told["responses"].get(code)
+            assert told is None or told["headers"][header]["required"], (str(operation), code)
 
 
 def test_what_a_parameter_may_not_say_is_refused(server: Server) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -288,6 +290,69 @@ def test_an_unknown_job_without_a_lock_can_be_released(interlock: Program, serve
     interlock("release", "--reason", "x", code=2)
     interlock("release", "held", "--reason", " ", code=2)
     assert "say why you are sure" in interlock.errors
+
+
+def get_stuck(interlock: Program, name: str) -> None:
+    """Have an operation get stuck: what it did can be undone once there is a file `undone`."""
+    undo = f"undo: {{process: {{command: [test, -e, {interlock.folder}/undone]}}}}"
+    steps = (
+        f"{{name: a, run: {{process: {{command: ['true']}}}}, {undo}}}",
+        "{name: b, run: {process: {command: ['false']}}}",
+    )
+    spec = f"{{target: {{path: {name}}}, steps: [{', '.join(steps)}]}}"
+    interlock("apply", "-f", "-", given=f"kind: Job\nmetadata: {{name: {name}}}\nspec: {spec}\n")
+    until(partial(_tells, interlock, name, "is stuck", 1))
+
+
+def test_what_a_stuck_one_waits_for_before_it_ends_or_goes_is_told(interlock: Program) -> None:
+    get_stuck(interlock, "jam")
+    because = "it is stuck: undo of a is out of retries: failed with exit code 1"
+    way_out = "interlock op roll-back | resolve | remove jam --reason …"
+
+    assert way_out.replace(" | remove", "") in interlock("stop", "jam", "--no-wait")
+    told = interlock("stop", "jam", "--wait", "--timeout", "0s", code=124)
+    assert "stuck     nobody acts but a person; see: interlock op show jam" in told
+    assert f"it is Stuck\n  see to it, then: {way_out}\n" in interlock.errors
+    interlock("delete", "job", "jam", "--timeout", "0s", code=124)
+    assert because in interlock.errors
+    assert way_out in interlock.errors
+    assert interlock("delete", "job", "jam", "--no-wait") == "job/jam deleted\n"
+    assert interlock.errors == ""
+    assert "it goes as soon as somebody has seen to what it is stuck at" in interlock("why", "jam")
+
+    interlock("op", "remove", "jam", "--reason", "seen to it")
+    interlock("delete", "job", "jam", "--ignore-not-found")
+
+
+@contextmanager
+def killed_at_the_end(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Wait for nothing when the test has failed."""
+    try:
+        yield
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "order", [("resolve", "--as", "failed"), ("remove",), ("roll-back",)], ids=lambda one: one[0]
+)
+def test_whoever_waits_for_a_deletion_is_told_and_stays(
+    interlock: Program, order: tuple[str, ...]
+) -> None:
+    name = f"held-up-by-{order[0]}"
+    get_stuck(interlock, name)
+    deleting = subprocess.Popen(
+        interlock.command("delete", "job", name),
+        env=interlock.env, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    with deleting, killed_at_the_end(deleting):
+        assert deleting.stderr is not None
+        assert f"job/{name} is there yet: it is stuck" in deleting.stderr.readline()
+        assert f"interlock op roll-back | resolve | remove {name}" in deleting.stderr.readline()
+        (interlock.folder / "undone").touch()
+        interlock("op", order[0], name, *order[1:], "--reason", "seen to it")
+        assert deleting.wait(PATIENCE_S) == 0
+    interlock("get", "job", name, code=4)
 
 
 @pytest.mark.parametrize("variable", ["", "somebody-else"], ids=["unset", "another's"])

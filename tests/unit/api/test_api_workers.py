@@ -73,6 +73,7 @@ def test_a_server_that_does_not_lead_refuses_with_words() -> None:
         asyncio.run(serve_of(WorkerDoor(lambda: None))(wire.request(), wire.send))
 
     assert refused.value.status.code == 503
+    assert (b"retry-after", b"1") in refused.value.headers
     assert wire.to_worker.empty()
 
 

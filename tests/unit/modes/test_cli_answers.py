@@ -96,6 +96,7 @@ def a_job(phase: str, *, total: int = 1, **attempt: Any) -> dict[str, Any]:
     [
         (a_job("Succeeded", exitCode=0), 0, "succeeded in 12.4 s, exit code 0"),
         (a_job("Failed", exitCode=3), 3, "failed after 12.4 s, exit code 3"),
+        (a_job("Failed", exitCode=0), 1, "failed after 12.4 s"),
         (a_job("Failed", signal=9), 137, "failed after 12.4 s, ended by signal 9"),
         (a_job("Failed", total=5, exitCode=3), 1, "failed after 12.4 s, 3 of 5 tasks succeeded"),
         (a_job("Killed", signal=15), 137, "killed after 12.4 s"),

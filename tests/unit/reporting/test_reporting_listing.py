@@ -96,6 +96,71 @@ def test_filters(query: dict[str, str], expected: list[str]) -> None:
     assert told.page(**query)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("made_for", "used_with"),
+    [
+        pytest.param({}, {"sort": "created"}, id="another order"),
+        pytest.param({"sort": "created"}, {}, id="no order"),
+        pytest.param({}, {"state": "queued"}, id="a state more"),
+        pytest.param({"state": "queued"}, {}, id="a state less"),
+        pytest.param({"state": "queued"}, {"completion_state": "success"}, id="another facet"),
+        pytest.param({}, {"creator": "ana"}, id="a creator"),
+        pytest.param({}, {"owner": "ana"}, id="an owner"),
+        pytest.param({}, {"ids": "uid-default-job-1"}, id="ids"),
+        pytest.param({}, {"namespace": "default"}, id="a namespace"),
+        pytest.param({}, {"label": "!team"}, id="a label"),
+        pytest.param({}, {"createdBefore": "2026-02-01T00:00:00Z"}, id="a moment"),
+    ],
+)
+def test_a_cursor_is_good_for_its_own_list_only(
+    made_for: dict[str, str], used_with: dict[str, str]
+) -> None:
+    told = Told(*(made(i) for i in range(3)))
+    _, cursor = told.page(limit="1", **made_for)
+
+    with pytest.raises(BadRequestError, match="another list") as refused:
+        told.page(**used_with, cursor=cursor)
+    assert refused.value.reason == "CursorOfAnotherList"
+
+
+@pytest.mark.parametrize(
+    ("made_for", "used_with"),
+    [
+        pytest.param({"limit": "1"}, {"limit": "2"}, id="another limit"),
+        pytest.param({}, {"sort": "-created"}, id="the usual order"),
+        pytest.param({"state": "queued,Running"}, {"state": "running,queued"}, id="states"),
+        pytest.param(
+            {"ids": "uid-default-job-0,uid-default-job-1"},
+            {"id": "uid-default-job-1,uid-default-job-0"},
+            id="ids",
+        ),
+        pytest.param(
+            {"createdBefore": "2026-02-01T00:00:00Z"},
+            {"createdBefore": "2026-02-01T01:00:00+01:00"},
+            id="a moment",
+        ),
+        pytest.param({}, {"creator": "", "state": "", "namespace": "", "label": ""}, id="nothing"),
+    ],
+)
+def test_a_cursor_is_good_for_its_list_however_it_is_asked_for(
+    made_for: dict[str, str], used_with: dict[str, str]
+) -> None:
+    told = Told(*(made(i) for i in range(3)))
+    first, cursor = told.page(**{"limit": "1", **made_for})
+    rest, _ = told.page(**used_with, cursor=cursor)
+
+    assert rest
+    assert not set(rest) & set(first)
+
+
+@pytest.mark.parametrize("ids", ["", ",", ",,"])
+@pytest.mark.parametrize("name", ["ids", "id"])
+def test_no_ids_are_not_all(name: str, ids: str) -> None:
+    with pytest.raises(BadRequestError) as refused:
+        Told(made(0)).page(**{name: ids})
+    assert refused.value.reason == "NoIds"
+
+
 def test_a_job_is_found_under_its_newest_state_only() -> None:
     told = Told(made(0))
     moved = made(0, phase=JobPhase.RUNNING)

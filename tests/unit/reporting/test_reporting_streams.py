@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from interlock.api.answers import RefusedError
 from interlock.api.requests import Request
 from interlock.control.clock import SystemClock
 from interlock.errors import ExpiredError
@@ -150,11 +151,12 @@ def test_a_socket_of_a_version_that_is_too_old_is_refused_before_it_is_open() ->
 
 
 def test_there_are_only_so_many_streams() -> None:
-    async def scene() -> str:
+    async def scene() -> None:
         streams = Streams(a_store(), SystemClock(), most=0)
         request = Request(scope_of("GET", "/jobs/stream"), never)
-        with pytest.raises(Exception, match="streams are open already") as refused:
+        with pytest.raises(RefusedError, match="streams are open already") as refused:
             await streams.serve_events(request, SlowReader().send)
-        return type(refused.value).__name__
+        assert refused.value.status.code == 429
+        assert (b"retry-after", b"1") in refused.value.headers
 
-    assert in_time(scene()) == "RefusedError"
+    in_time(scene())

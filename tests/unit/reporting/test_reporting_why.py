@@ -310,6 +310,22 @@ def test_a_job_holds_the_locks_that_name_it() -> None:
     assert (answer.locks, answer.details) == ({"db": 7}, ())
 
 
+def test_an_operation_names_the_parts_that_it_waits_for() -> None:
+    execution = ExecutionStatus(total=1, ended_at=T0, result=JobResult.SUCCEEDED)
+    over = JobStatus(phase=JobPhase.SUCCEEDED, execution=execution)
+    parts = [running(f"part-{number}") for number in range(3)]
+    parts += [a_job("done", status=over), a_job("jam", status=JobStatus(phase=JobPhase.STUCK))]
+    view = replace(reader(running("whole")).why_view(running("whole")), children=tuple(parts))
+
+    (wait,) = explain(view, NOW).waits
+    assert (wait.reason, wait.message) == (
+        "PartsUnfinished",
+        "4 of 5 parts are not over: job/jam (Stuck), job/part-0 (Running), job/part-1 (Running),"
+        " ...",
+    )
+    assert explain(replace(view, children=(parts[3],)), NOW).waits == ()
+
+
 def test_a_refused_job_says_why() -> None:
     status = JobStatus(
         phase=JobPhase.REFUSED,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from interlock.client.api import Api
 from interlock.client.cluster.events import read_events
 from interlock.client.cluster.leading import Leader, find_leader
@@ -61,7 +63,8 @@ class ClusterReports:
             return WhyView(job=job)
         snapshot = read_snapshot(self._api, namespace)
         found: Job = snapshot.jobs.get(Key("Job", namespace, name)) or job
-        return snapshot.lines.why_view(found)
+        children = LiveJobs(snapshot.roster, snapshot.jobs).children(found)
+        return replace(snapshot.lines.why_view(found), children=children)
 
     def standstill(self, namespace: str) -> str:
         """Why nothing at all moves in a namespace; empty when nothing is wrong with that."""

@@ -226,7 +226,8 @@ def add_sweeping(parser: argparse.ArgumentParser) -> None:
 
 def add_ending(parser: argparse.ArgumentParser) -> None:
     """The flags of a verb that ends Jobs."""
-    parser.add_argument("--wait", action="store_true", help="stay until they ended")
+    wait = argparse.BooleanOptionalAction
+    parser.add_argument("--wait", action=wait, default=False, help="stay until they ended (no)")
     parser.add_argument("--timeout", metavar="TIME", type=seconds, help="stay at most this long")
     add_namespace(parser)
     add_output(parser, "json")

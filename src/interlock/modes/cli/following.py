@@ -28,6 +28,7 @@ from interlock.client.outcomes import (
     phase_of,
     waits_of,
     waits_told,
+    way_out,
 )
 from interlock.client.reports import Excerpt
 from interlock.client.watching import Feed
@@ -229,6 +230,10 @@ class Follower:
             return f"retrying  {_last_failure(job)}"
         if phase == "Unknown":
             return f"unknown   what became of it cannot be proven; see: interlock why {name}"
+        if phase == "Stuck":
+            return f"stuck     nobody acts but a person; see: interlock op show {name}"
+        if phase == "Reverting":
+            return "undoing   what it did"
         if phase in ("Killing", "Terminating"):
             return "stopping"
         return f"started   {fences_told(job)}".rstrip() if has_started(job) else ""
@@ -249,6 +254,8 @@ class Follower:
         for name in late:
             phase = phase_of(self.jobs[name])
             print(f"{name} has not {self._goal} in time: it is {phase}", file=sys.stderr)
+            if out := way_out(self.jobs[name]):
+                print(f"  {out}", file=sys.stderr)
         return TIMED_OUT if late else OK
 
     def _leave_alone(self) -> None:

@@ -1,7 +1,8 @@
 """Delete resources.
 
-A running Job is stopped first: it is gone when its processes are proven gone, and the command
-waits for that unless --no-wait is given.
+A running Job is stopped first: it is gone when its processes are proven gone, and an operation when
+what it did is undone. The command waits for that unless --no-wait is given, and says what for when
+that takes long, or takes a person.
 
   interlock delete job/a job/b
   interlock delete jobs -l team=ops
@@ -22,9 +23,9 @@ from interlock.client.errors import (
     AnswerError,
     CommandError,
 )
-from interlock.client.kinds import JOBS, Kind, kind_of, parse_names
-from interlock.client.outcomes import way_out
-from interlock.client.watching import Feed
+from interlock.client.finalizing import Holdup, holdup_of
+from interlock.client.kinds import Kind, kind_of, parse_names
+from interlock.client.watching import Change, Feed
 from interlock.modes.cli.flags import (
     add_files,
     add_namespace,
@@ -36,6 +37,8 @@ from interlock.modes.cli.main import tell
 from interlock.modes.cli.session import Session
 
 _Thing = tuple[Kind, str, str]
+#: After this long it is said what is waited for.
+_LONG_S = 3.0
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -144,36 +147,65 @@ def _say(session: Session, args: argparse.Namespace, thing: _Thing) -> None:
 def _await(session: Session, args: argparse.Namespace, going: list[tuple[_Thing, str]]) -> int:
     deadline = monotonic() + args.timeout if args.timeout is not None else None
     for (kind, namespace, name), uid in going:
-        if not _is_gone_by(session, kind, namespace, name, uid, deadline):
+        leaving = _Leaving(session, kind, namespace, name, uid)
+        if not leaving.is_over_by(deadline):
             print(f"{kind.singular}/{name} is not gone yet", file=sys.stderr)
-            if kind is JOBS and (out := _way_out(session, namespace, name)):
-                print(f"  what became of it is not known: {out}", file=sys.stderr)
+            leaving.tell()
             return TIMED_OUT
     return OK
 
 
-def _way_out(session: Session, namespace: str, name: str) -> str:
-    try:
-        return way_out(session.api.get(JOBS, namespace, name))
-    except AnswerError:
-        return ""
+class _Leaving:
+    """Watches one object until it is gone; another of the same name is not meant."""
 
+    def __init__(self, session: Session, kind: Kind, namespace: str, name: str, uid: str) -> None:
+        self._feed = Feed(session.api, kind, namespace, fields=f"metadata.name={name}")
+        self._kind = kind
+        self._name = name
+        self._uid = uid
+        #: What is there yet, by uid.
+        self._there: dict[str, dict[str, Any]] = {}
+        self._told: Holdup | None = None
 
-def _is_gone_by(
-    session: Session, kind: Kind, namespace: str, name: str, uid: str, deadline: float | None
-) -> bool:
-    """Watch until that very object is gone; another of the same name is not meant."""
-    feed = Feed(session.api, kind, namespace, fields=f"metadata.name={name}")
-    try:
-        held = {item["metadata"]["uid"] for _, item in feed.start()}
-        while uid in held if uid else held:
-            left = None if deadline is None else max(0.0, deadline - monotonic())
-            changes = feed.next(left)
-            if changes is None:
-                return False
-            for type, item in changes:
-                change = held.discard if type == "DELETED" else held.add
-                change(item["metadata"]["uid"])
-        return True
-    finally:
-        feed.close()
+    def is_over_by(self, deadline: float | None) -> bool:
+        """Wait until it is gone; False when that is not so in time."""
+        patience = monotonic() + _LONG_S
+        try:
+            self._note(self._feed.start())
+            while self._is_there:
+                now = monotonic()
+                if deadline is not None and now >= deadline:
+                    return False
+                if now >= patience or self._holdup().is_for_people:
+                    self.tell()
+                ends = [end for end in (deadline, patience) if end is not None and end > now]
+                self._note(self._feed.next(min(ends) - now if ends else None) or [])
+            return True
+        finally:
+            self._feed.close()
+
+    def tell(self) -> None:
+        """Say what it waits for, unless that was said last."""
+        holdup = self._holdup()
+        if holdup == self._told:
+            return
+        self._told = holdup
+        print(f"{self._kind.singular}/{self._name} is there yet: {holdup.told}", file=sys.stderr)
+        if holdup.way_out:
+            print(f"  {holdup.way_out}", file=sys.stderr)
+
+    @property
+    def _is_there(self) -> bool:
+        return self._uid in self._there if self._uid else bool(self._there)
+
+    def _holdup(self) -> Holdup:
+        item = self._there[self._uid] if self._uid else next(iter(self._there.values()))
+        return holdup_of(self._kind, item)
+
+    def _note(self, changes: list[Change]) -> None:
+        for type, item in changes:
+            uid = item["metadata"]["uid"]
+            if type == "DELETED":
+                self._there.pop(uid, None)
+            else:
+                self._there[uid] = item
