@@ -80,6 +80,9 @@ class TwoShops:
     def let_go(self, task: TaskId) -> None:
         self.shops[self._runtime].let_go(task)
 
+    def make_ready(self, task: TaskId, ready: bool) -> None:
+        self.shops[self._runtime].make_ready(task, ready)
+
     def starts(self, task: TaskId) -> int:
         return sum(shop.starts(task) for shop in self.shops.values())
 

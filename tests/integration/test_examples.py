@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def interlock(server: Server, *arguments: str) -> str:
+def interlock(server: Server, *arguments: str, given: str = "") -> str:
     """What a command that ends well prints."""
     command = [sys.executable, "-c", _RUN, "--server", server.url, *arguments]
     done = subprocess.run(
@@ -37,7 +37,7 @@ def interlock(server: Server, *arguments: str) -> str:
         text=True,
         timeout=PATIENCE_S,
         check=False,
-        stdin=subprocess.DEVNULL,
+        input=given,
     )
     assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -84,6 +84,18 @@ def test_an_example_comes_to_its_end(server: Server, file: Path) -> None:
             interlock(server, "resume", name)
         interlock(server, "wait", name)
         assert job_of(server, name)["status"]["phase"] == "Succeeded"
+
+
+def test_the_example_of_readiness_is_ready_once_all_of_its_tasks_are(server: Server) -> None:
+    (ring,) = defined_in(EXAMPLES / "ready.yaml")
+    watched = {**ring, "metadata": {"name": "watched-ring"}}
+    told = interlock(server, "apply", "-f", "-", given=json.dumps(watched))
+    assert "created" in told
+    interlock(server, "wait", "watched-ring")
+
+    conditions = job_of(server, "watched-ring")["status"]["conditions"]
+    (ready,) = (one for one in conditions if one["type"] == "PodsReady")
+    assert ready["status"] == "True"
 
 
 @pytest.mark.parametrize("file", files_with("JobConfig"), ids=lambda file: file.stem)

@@ -36,6 +36,7 @@ from interlock.testing.runtime_contract import (
     ExitsWhenTold,
     IgnoresSigterm,
     LeavesChild,
+    ReadyWhenTold,
     RunsOn,
     Scene,
     Told,
@@ -180,6 +181,10 @@ class WorkersShop:
         """Have the worker end it."""
         self._worker.finish(task, self._worker.at_work[task].args["code"])
 
+    def make_ready(self, task: TaskId, ready: bool) -> None:
+        """Functions have no probes."""
+        raise NotImplementedError
+
     def starts(self, task: TaskId) -> int:
         """How often the worker began it."""
         return self._worker.starts.get(task, 0)
@@ -250,7 +255,7 @@ def _call_of(work: Work) -> PythonWork | ProcessWork:
     match work:
         case Exits(code):
             return PythonWork(function="exits", args={"code": code})
-        case RunsOn():
+        case RunsOn() | ReadyWhenTold():
             return PythonWork(function="runs", args={"code": 1})
         case ExitsWhenTold(code) | LeavesChild(code):
             return PythonWork(function="runs", args={"code": code})

@@ -10,7 +10,9 @@ from typing import assert_never
 
 from interlock.control.runtime import Runtime
 from interlock.errors import UnavailableError
+from interlock.resources.process import FileProbe, ReadinessProbe
 from interlock.resources.tasks import TaskId, TaskOrder, task_name
+from interlock.resources.values.durations import Duration
 from interlock.resources.work import ProcessWork
 from interlock.runtimes.keeper import kernel
 from interlock.runtimes.processes import ProcessRuntime
@@ -21,6 +23,7 @@ from interlock.testing.runtime_contract import (
     ExitsWhenTold,
     IgnoresSigterm,
     LeavesChild,
+    ReadyWhenTold,
     RunsOn,
     Scene,
     Told,
@@ -32,6 +35,7 @@ _DEADLINE_S = 120.0
 _ASK_AGAIN_S = 0.5
 _LOOK_S = 0.02
 _SHELL = "/bin/sh"
+_OFTEN = Duration(milliseconds=100)
 
 
 class ProcessShop:
@@ -75,7 +79,7 @@ class ProcessShop:
             name=task_name(job, index, attempt),
             namespace="default",
             job=job,
-            work=ProcessWork(command=command),
+            work=ProcessWork(command=command, readiness_probe=self._probe_of(work, task)),
         )
 
     async def until(self, true: Callable[[Told], bool]) -> Told:
@@ -102,6 +106,18 @@ class ProcessShop:
     def let_go(self, task: TaskId) -> None:
         """Tell work that waits for it to exit."""
         self._trace(task).with_suffix(".go").touch()
+
+    def make_ready(self, task: TaskId, ready: bool) -> None:
+        """Put the file there that the probe of work looks for, or take it away."""
+        sign = self._trace(task).with_suffix(".ready")
+        sign.touch() if ready else sign.unlink()
+
+    def _probe_of(self, work: Work, task: TaskId) -> ReadinessProbe | None:
+        if not isinstance(work, ReadyWhenTold):
+            return None
+        sign = FileProbe(path=str(self._trace(task).with_suffix(".ready")))
+        patient = Duration(seconds=_DEADLINE_S)
+        return ReadinessProbe(file=sign, period=_OFTEN, timeout=patient, failure_threshold=1)
 
     def starts(self, task: TaskId) -> int:
         """How many lines the work wrote into its trace."""
@@ -165,13 +181,13 @@ async def until_so(true: Callable[[], bool]) -> None:
 
 
 def _script(
-    work: Exits | RunsOn | ExitsWhenTold | IgnoresSigterm | LeavesChild,
+    work: Exits | RunsOn | ExitsWhenTold | ReadyWhenTold | IgnoresSigterm | LeavesChild,
 ) -> str:
     begun = 'echo begun >> "$1"; '
     match work:
         case Exits(code):
             return f"{begun} exit {code}"
-        case RunsOn():
+        case RunsOn() | ReadyWhenTold():
             return f"{begun} exec sleep 100000"
         case ExitsWhenTold(code):
             return f'{begun} while [ ! -e "$1.go" ]; do sleep 0.05; done; exit {code}'

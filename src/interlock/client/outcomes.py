@@ -36,6 +36,14 @@ def has_started(job: Job) -> bool:
     return bool(execution_of(job).get("startedAt"))
 
 
+def is_ready(job: Job) -> bool:
+    """Whether as many tasks can work as may at a time; without a probe, whether it runs."""
+    for condition in (job.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "PodsReady":
+            return bool(condition["status"] == "True")
+    return phase_of(job) == "Running"
+
+
 def exit_code(job: Job) -> int:
     """The code to end with for this Job.
 

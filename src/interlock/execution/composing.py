@@ -23,6 +23,7 @@ from interlock.resources.actions import (
 )
 from interlock.resources.job import Job
 from interlock.resources.operation import OperationState
+from interlock.resources.readiness import turns_ready
 from interlock.resources.tasks import ExecutionStatus, TaskId, TaskState, TaskStatus
 
 #: While the runtime has not told all it knows, look again after this time.
@@ -75,12 +76,16 @@ def compose(
 def _quiet_until(
     view: ExecutionView, job: Job, folded: Folded, execution: ExecutionStatus, now: datetime
 ) -> datetime | None:
-    """Until when it is not worth a write that tasks were seen to run, if that is all there is."""
-    since = folded.running_since
+    """Until when it is not worth a write that tasks were seen to run, or to be ready or not, if
+    that is all there is. With the last task that was waited for the Job is ready: that is told.
+    """
+    since = folded.turning_since
     if since is None or not view.patience or execution.active is not folded.active:
         return None
     if _state(execution) is not _state(job.status.execution):
         # Others are told by this that the operation does not wait any more.
+        return None
+    if turns_ready(job, execution):
         return None
     return since + view.patience if since <= now < since + view.patience else None
 

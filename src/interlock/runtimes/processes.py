@@ -20,8 +20,10 @@ from typing import TypeVar
 
 import msgspec
 
-from interlock.control.runtime import Listener, TaskStop
+from interlock.control.runtime import Listener, OrderDeniedError, TaskStop
 from interlock.errors import FencedError, UnavailableError
+from interlock.resources.metadata import Order
+from interlock.resources.process import ReadinessProbe
 from interlock.resources.tasks import TaskId, TaskOrder, TaskReport
 from interlock.resources.work import ProcessWork
 from interlock.runtimes.health import Health
@@ -32,6 +34,7 @@ from interlock.runtimes.keeper.protocol import (
     BATCH,
     KEEPER_LOG_NAME,
     LOCK_NAME,
+    PROBES,
     PROTOCOL,
     SOCKET_NAME,
     Forget,
@@ -58,6 +61,10 @@ _STATES = {
     "t": "a debugger stopped it",
     "D": "it waits for the disk",
 }
+_OLD_KEEPER = (
+    "the keeper that runs here is of an older version and knows no readiness probes; another takes"
+    " its place once no process of it runs"
+)
 #: Orders with more text than this in them go in frames of their own.
 _BIG_ORDER = 64 << 10
 _START = (
@@ -83,8 +90,9 @@ class ProcessRuntime:
         self._fenced: str | None = None
         self._closed = False
         self._reconnecting: asyncio.Task[None] | None = None
-        #: The process id of the keeper that was connected last.
+        #: The process id of the keeper that was connected last, and what it can do.
         self.keeper_pid = 0
+        self._abilities: tuple[str, ...] = ()
 
     @classmethod
     async def connect(
@@ -125,8 +133,12 @@ class ProcessRuntime:
 
     async def launch(self, orders: Sequence[TaskOrder]) -> None:
         """Have attempts started; their intents are durable when it returns."""
-        given = [_for_keeper(order) for order in orders]
-        await self._ask_all([_launch(part) for part in _order_parts(given)])
+        probes = {order.id: probe for order in orders if (probe := _probe_of(order)) is not None}
+        denied = bool(probes) and PROBES not in await self._abilities_of_keeper()
+        given = [_for_keeper(order) for order in orders if not denied or order.id not in probes]
+        await self._ask_all([_launch(part, probes) for part in _order_parts(given)])
+        if denied:
+            raise OrderDeniedError(Order.LAUNCH, _OLD_KEEPER)
 
     async def stop(self, stops: Sequence[TaskStop]) -> None:
         """Have attempts stopped; that is durable when it returns."""
@@ -203,6 +215,10 @@ class ProcessRuntime:
             self._fenced = str(error)
             raise
 
+    async def _abilities_of_keeper(self) -> tuple[str, ...]:
+        await self._connected()
+        return self._abilities
+
     async def _connected(self) -> Link:
         """The connection; made anew when it is broken."""
         if self._link is not None and not self._link.is_lost and self._fenced is None:
@@ -247,7 +263,7 @@ class ProcessRuntime:
         try:
             with self._health.expecting(self._hanging):
                 done = await link.ask(lambda seq: msgspec.structs.replace(self._hello, seq=seq))
-                self.keeper_pid = done.pid
+                self.keeper_pid, self._abilities = done.pid, done.abilities
                 if self._listeners:
                     await link.hear_all()
         except BaseException as error:
@@ -354,8 +370,11 @@ def _place_of(package: str) -> str:
     return str(Path(file).parent.parent)
 
 
-def _launch(orders: tuple[ProcessOrder, ...]) -> Callable[[int], Request]:
-    return lambda seq: Launch(seq, orders)
+def _launch(
+    orders: tuple[ProcessOrder, ...], probes: Mapping[TaskId, ReadinessProbe]
+) -> Callable[[int], Request]:
+    given = {at: probes[order.id] for at, order in enumerate(orders) if order.id in probes}
+    return lambda seq: Launch(seq, orders, given)
 
 
 def _stop(stops: tuple[StopOrder, ...]) -> Callable[[int], Request]:
@@ -370,6 +389,10 @@ def _for_keeper(order: TaskOrder) -> ProcessOrder:
     work = order.work
     assert isinstance(work, ProcessWork), f"{order.name}: a keeper starts processes alone"
     return process_order(order, work)
+
+
+def _probe_of(order: TaskOrder) -> ReadinessProbe | None:
+    return order.work.readiness_probe if isinstance(order.work, ProcessWork) else None
 
 
 def _parts(items: Sequence[Some]) -> Iterator[tuple[Some, ...]]:

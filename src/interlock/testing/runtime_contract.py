@@ -40,6 +40,13 @@ class ExitsWhenTold(Struct, frozen=True):
     code: int = 0
 
 
+class ReadyWhenTold(Struct, frozen=True):
+    """Work that runs until a signal ends it, with a probe that says what the test says last.
+
+    Until the test calls `WorkShop.make_ready` for the first time it is not ready.
+    """
+
+
 class IgnoresSigterm(Struct, frozen=True):
     """Work that only SIGKILL ends."""
 
@@ -54,7 +61,7 @@ class CannotStart(Struct, frozen=True):
     """Work whose program does not exist."""
 
 
-Work = Exits | RunsOn | ExitsWhenTold | IgnoresSigterm | LeavesChild | CannotStart
+Work = Exits | RunsOn | ExitsWhenTold | ReadyWhenTold | IgnoresSigterm | LeavesChild | CannotStart
 Told = Mapping[TaskId, TaskReport]
 
 
@@ -80,6 +87,10 @@ class WorkShop(Protocol):
 
     def let_go(self, task: TaskId) -> None:
         """Tell work that `ExitsWhenTold` to exit."""
+        ...
+
+    def make_ready(self, task: TaskId, ready: bool) -> None:
+        """Have work that is `ReadyWhenTold` be ready, or not any more."""
         ...
 
     def starts(self, task: TaskId) -> int:
@@ -197,6 +208,32 @@ class RuntimeContract:
             await shop.runtime.launch([order])
             told = await shop.until(lambda told: order.id in told and is_ready(told[order.id]))
             assert told[order.id].state is ReportState.RUNNING
+
+        self.play(scene, tmp_path)
+
+    def test_what_has_a_probe_is_ready_when_that_says_so(self, tmp_path: Path) -> None:
+        """It runs meanwhile, and its leaders come and go."""
+
+        async def scene(shop: WorkShop) -> None:
+            order = shop.order(ReadyWhenTold())
+
+            def turns(ready: bool) -> Callable[[Told], bool]:
+                return lambda told: order.id in told and told[order.id].ready is ready
+
+            await shop.runtime.launch([order])
+            await shop.until_begun(order.id)
+            report = (await shop.until(turns(False)))[order.id]
+            assert not is_ready(report)
+            for ready in (True, False, True):
+                shop.make_ready(order.id, ready)
+                report = (await shop.until(turns(ready)))[order.id]
+                assert report.state is ReportState.RUNNING
+                assert is_ready(report) is ready
+                await shop.crash()
+                assert is_ready((await shop.until(turns(ready)))[order.id]) is ready
+            await shop.runtime.stop([stop_of(order, FOREVER_S)])
+            await shop.until(is_over(order.id))
+            assert shop.alive() == 0
 
         self.play(scene, tmp_path)
 

@@ -29,6 +29,7 @@ from interlock.testing.runtime_contract import (
     ExitsWhenTold,
     IgnoresSigterm,
     LeavesChild,
+    ReadyWhenTold,
     RunsOn,
     Scene,
     Told,
@@ -141,6 +142,14 @@ class PodShop:
             code = pod["metadata"]["annotations"][_LATER]
             mark = {"metadata": {"annotations": {str(Play.EXIT_CODE): code}}}
             self.access.change(f"{self.pods}/{pod['metadata']['name']}", mark)
+
+    def make_ready(self, task: TaskId, ready: bool) -> None:
+        """Say in the place of its kubelet, which never calls it ready by itself, that it is."""
+        said = {"type": "Ready", "status": "True" if ready else "False"}
+        for pod in self._pods_of(task):
+            others = [one for one in pod["status"]["conditions"] if one["type"] != "Ready"]
+            status = {"status": {"conditions": [*others, said]}}
+            self.access.change(f"{self.pods}/{pod['metadata']['name']}/status", status)
 
     def starts(self, task: TaskId) -> int:
         """How many pods of an attempt have run, those that are gone included."""
@@ -274,6 +283,8 @@ def _told(work: Work) -> dict[str, str]:
             return {_LATER: str(code)}
         case IgnoresSigterm():
             return {str(Play.IGNORES_STOP): "true"}
+        case ReadyWhenTold():
+            return {str(Play.NEVER_READY): "true"}
         case RunsOn() | CannotStart():
             return {}
         case LeavesChild():

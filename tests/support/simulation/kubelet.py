@@ -37,7 +37,17 @@ LOST_POWER = 255
 class Box:
     """A pod on a node, from when its kubelet heard of it."""
 
-    __slots__ = ("kill_us", "life", "order", "place", "pulls", "started_at", "state", "uid")
+    __slots__ = (
+        "kill_us",
+        "life",
+        "order",
+        "place",
+        "pulls",
+        "ready",
+        "started_at",
+        "state",
+        "uid",
+    )
 
     def __init__(self, pod: Body) -> None:
         self.place: Place = place_of(pod)
@@ -50,6 +60,8 @@ class Box:
         #: When it will be killed; None while nobody wants it gone.
         self.kill_us: int | None = None
         self.pulls = "unpullable" not in command_of(pod)
+        #: What its probe says; one without a probe is ready as soon as it runs.
+        self.ready = True
 
     @property
     def has_ended(self) -> bool:
@@ -171,10 +183,24 @@ class Kubelet:
         box.started_at = self._api.moment()
         box.state = {"running": {"startedAt": box.started_at}}
         life.ending = self._later(behaviour.seconds, self._exit, box)
+        if behaviour.ready_after is not None:
+            box.ready = False
+            self._later(behaviour.ready_after, self._turns, box, True)
         self._note(box, f"starts on {self.name}")
         for told in self._hooks.started:
             told(life)
         self._soon(self._sync, box.uid)
+
+    def turn(self, box: Box, ready: bool) -> None:
+        """Have the probe of a container say that it is ready, or is not."""
+        box.ready = ready
+        self._soon(self._sync, box.uid)
+
+    def _turns(self, box: Box, ready: bool) -> None:
+        if box.life is None or box.has_ended:
+            return
+        self.turn(box, ready)
+        self._later(box.life.behaviour.turns_after(ready), self._turns, box, not ready)
 
     def _stop(self, box: Box, grace_s: float) -> None:
         """Send SIGTERM, and SIGKILL after the grace; a second order may only shorten that."""
@@ -255,7 +281,7 @@ class Kubelet:
             phase=pod["status"]["phase"] if is_over(pod) else _phase(box),
             startTime=pod["status"].get("startTime") or self._api.moment(),
             containerStatuses=[{"name": name, "state": box.state}],
-            conditions=_with_ready(pod, "running" in box.state),
+            conditions=_with_ready(pod, "running" in box.state and box.ready),
         )
         newest = self._api.find("Pod", box.uid)
         if newest is not None and box.has_ended:

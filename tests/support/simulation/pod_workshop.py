@@ -22,6 +22,7 @@ from interlock.testing.runtime_contract import (
     ExitsWhenTold,
     IgnoresSigterm,
     LeavesChild,
+    ReadyWhenTold,
     RunsOn,
     Told,
     Work,
@@ -92,6 +93,13 @@ class SimPodShop:
         node, box = found
         node.finish(box)
 
+    def make_ready(self, task: TaskId, ready: bool) -> None:
+        """Have the kubelet of work say so."""
+        found = self.cluster.box_of(task)
+        assert found is not None, f"{task} never ran"
+        node, box = found
+        node.turn(box, ready)
+
     def starts(self, task: TaskId) -> int:
         """How often the work of an attempt was begun."""
         return self._starts.get(task, 0)
@@ -148,6 +156,8 @@ def _words(work: Work) -> tuple[str, ...]:
             return ("0", f"exits={code}")
         case RunsOn():
             return (_FOREVER,)
+        case ReadyWhenTold():
+            return (_FOREVER, "ready=never")
         case ExitsWhenTold(code) | LeavesChild(code):
             return (_FOREVER, f"exits={code}")
         case IgnoresSigterm():

@@ -18,6 +18,7 @@ from interlock.testing.runtime_contract import (
     ExitsWhenTold,
     IgnoresSigterm,
     LeavesChild,
+    ReadyWhenTold,
     RunsOn,
     Told,
     Work,
@@ -73,6 +74,10 @@ class SimWorkShop:
         """Have work exit."""
         self.machine.finish(task)
 
+    def make_ready(self, task: TaskId, ready: bool) -> None:
+        """Have the probe of work say so."""
+        self.machine.turn(task, ready)
+
     def starts(self, task: TaskId) -> int:
         """How often the work of an attempt was begun."""
         return self._starts.get(task, 0)
@@ -116,6 +121,8 @@ def _words(work: Work) -> tuple[str, ...]:
             return ("0", f"exits={code}")
         case RunsOn():
             return (_FOREVER,)
+        case ReadyWhenTold():
+            return (_FOREVER, "ready=never")
         case ExitsWhenTold(code) | LeavesChild(code):
             return (_FOREVER, f"exits={code}")
         case IgnoresSigterm():

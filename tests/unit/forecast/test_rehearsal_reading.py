@@ -55,6 +55,9 @@ def read(**more: Any) -> Script:
         pytest.param(
             {"work": [{"lasts": "long"}]}, "work[0].lasts", "or forever", id="how long work lasts"
         ),
+        pytest.param(
+            {"work": [{"probeAfter": "late"}]}, "work[0].probeAfter", "or never", id="when ready"
+        ),
         pytest.param({"work": [{"exit": 300}]}, "work[0].exit", "0 to 255", id="an exit code"),
         pytest.param(
             {"work": [{"onTerm": "die"}]}, "work[0].onTerm", "exit, ignore", id="what it does"

@@ -16,6 +16,7 @@ from interlock.resources.controlled_job import ControlledJob, WindowOutcome, Win
 from interlock.resources.job import Job, is_operation
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Condition, ConditionStatus, Key, Resource
+from interlock.resources.readiness import PODS_READY, pods_ready, ready_words
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION, is_manual
 from interlock.resources.tasks import EndedTask, TaskState
 from interlock.resources.transitions import has_ended
@@ -152,6 +153,7 @@ def _of_job(before: Job | None, job: Job, *, is_gone: bool) -> Iterator[_Told]:
         yield "Suspended" if job.spec.suspend else "Resumed", job.spec.suspend_reason, ""
     yield from _of_admission(before, job)
     yield from _of_execution(before, job)
+    yield from _of_readiness(before, job)
     if has_ended(job) and (before is None or not has_ended(before)):
         yield "Finished", job.status.phase.value, _how_finished(job)
     yield from _of_trouble(before, job)
@@ -212,6 +214,16 @@ def _of_execution(before: Job | None, job: Job) -> Iterator[_Told]:
         yield "Stopping", execution.stopping_for.value, execution.message
     if _is_unknown(job) and (before is None or not _is_unknown(before)):
         yield "Unknown", "", "what became of a task cannot be proven"
+
+
+def _of_readiness(before: Job | None, job: Job) -> Iterator[_Told]:
+    """That a Job became ready, or is not any more; that it is not at its begin goes without."""
+    now = pods_ready(job)
+    was = pods_ready(before) if before is not None else None
+    if now is None or (was is not None and was.reason == now.reason):
+        return
+    if was is not None or now.status is ConditionStatus.TRUE:
+        yield PODS_READY, now.reason, ready_words(job)
 
 
 def _is_unknown(job: Job) -> bool:

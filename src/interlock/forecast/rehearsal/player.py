@@ -32,6 +32,7 @@ from interlock.forecast.rehearsal.script import (
     Restart,
     Script,
     Step,
+    Turn,
     Verb,
 )
 from interlock.forecast.rehearsal.sweeps import sweep_now
@@ -173,6 +174,8 @@ class _Player:
             case FinishSpec():
                 how = (act.job, act.task, act.exit)
                 self._found(act.job, [*world.stage.end(*how), *world.workers.finish(*how)])
+            case Turn(job, task, ready):
+                self._found(job, world.stage.turn_each(job, task, ready=ready))
             case LoseSpec():
                 self._found(act.job, world.stage.lose(act.job, act.task))
             case KillWorkerSpec():

@@ -26,6 +26,7 @@ from interlock.forecast.rehearsal.script import (
     Restart,
     Script,
     Step,
+    Turn,
     Verb,
 )
 from interlock.forecast.rehearsal.work_rules import check_rules
@@ -47,6 +48,8 @@ ORDERS = (
     "failover",
     "finish",
     "lose",
+    "ready",
+    "unready",
     "killWorker",
     "hangWorker",
     "sweep",
@@ -261,6 +264,9 @@ class _Checker:
             )
         if event.hang_worker is not None and event.hang_worker.lasts <= timedelta():
             self._ground.wrong(f"{path}.for", "expected a time longer than 0s")
+        turned = event.ready or event.unready
+        if turned is not None:
+            return Turn(turned.job, turned.task, event.ready is not None)
         about_workers = event.kill_worker or event.hang_worker
         return event.finish or event.lose or about_workers or event.sweep
 

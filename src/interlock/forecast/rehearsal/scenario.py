@@ -15,6 +15,8 @@ from interlock.resources.values.durations import Duration, parse_duration
 
 #: What `lasts` says of work that does not end by itself.
 FOREVER = "forever"
+#: What `probeAfter` says of work that does not get ready by itself.
+NEVER = "never"
 
 
 class RunsIn(StrEnum):
@@ -80,6 +82,9 @@ class WorkRule(Noun):
     kills_worker: bool = False
     #: From its launch until it runs.
     ready_after: Duration = Duration()
+    #: From when it runs until its readiness probe succeeds: a duration, or `never`. Without it that
+    #: is at once.
+    probe_after: str | None = None
     on_term: OnTerm = OnTerm.EXIT
     #: From being told to stop to its end.
     exit_after: Duration = Duration()
@@ -90,6 +95,15 @@ class WorkRule(Noun):
         if self.lasts is None or self.lasts == FOREVER:
             return 1e9
         return parse_duration(self.lasts).total_seconds()
+
+    @property
+    def probe_after_s(self) -> float | None:
+        """How long it takes from when it runs until it is ready, if that is told."""
+        if self.probe_after is None:
+            return None
+        if self.probe_after == NEVER:
+            return 1e9
+        return parse_duration(self.probe_after).total_seconds()
 
 
 class PatchSpec(Noun):
@@ -115,6 +129,15 @@ class FinishSpec(Noun):
     #: The number of the task; all that run when it is not given.
     task: int | None = None
     exit: int = 0
+
+
+class TurnSpec(Noun):
+    """A task whose readiness probe begins to succeed, or to fail, now."""
+
+    #: A pattern for the name of the Job.
+    job: str
+    #: The number of the task; all that run when it is not given.
+    task: int | None = None
 
 
 class LoseSpec(Noun):
@@ -169,6 +192,8 @@ class EventSpec(Noun):
     failover: Any = None
     finish: FinishSpec | None = None
     lose: LoseSpec | None = None
+    ready: TurnSpec | None = None
+    unready: TurnSpec | None = None
     #: Bare, or {job}.
     kill_worker: KillWorkerSpec | None = None
     hang_worker: HangWorkerSpec | None = None

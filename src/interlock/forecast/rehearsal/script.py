@@ -62,6 +62,14 @@ class Outage(Struct, frozen=True):
     seconds: float
 
 
+class Turn(Struct, frozen=True):
+    """Have running tasks be ready, or not."""
+
+    job: str
+    task: int | None
+    ready: bool
+
+
 class Failover(Struct, frozen=True):
     """Kill the leader, and have another take over once the lease has run out."""
 
@@ -77,6 +85,7 @@ Act = (
     | Failover
     | FinishSpec
     | LoseSpec
+    | Turn
     | KillWorkerSpec
     | HangWorkerSpec
     | SweepSpec

@@ -5,7 +5,7 @@ is slow to die. The checks look at what really runs (`lives`); the control plane
 what the keeper has on record.
 
 What a task does is written in its command, so that a script is all there is to know about a run:
-``work 12.5 exits=1,0 deaf slow=3 unseen hangs=60``.
+``work 12.5 exits=1,0 deaf slow=3 unseen hangs=60 ready=5 flaps=20,2``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from interlock.resources.tasks import (
     number_in_round,
     process_of,
 )
+from interlock.resources.work import PodWork, ProcessWork
 
 SIGKILL, SIGTERM = 9, 15
+#: Longer than any world lives.
+NEVER_S = 1e9
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
 
 
@@ -49,6 +52,17 @@ class Behaviour(Struct, frozen=True, kw_only=True):
     broken: bool = False
     #: Seconds for which its start hangs: what its definition names does not answer.
     hangs: float = 0.0
+    #: Seconds from its start until its probe succeeds; None for one that is ready when it runs.
+    ready_after: float | None = None
+    #: Seconds for which its probe succeeds and then does not, again and again; none: it stays so.
+    flaps: tuple[float, float] | None = None
+
+    def turns_after(self, ready: bool) -> float:
+        """Seconds until its probe says something else, once it began to say this."""
+        if self.flaps is None:
+            return NEVER_S
+        up_s, down_s = self.flaps
+        return up_s if ready else down_s
 
     def exit_of(self, attempt: int) -> int:
         """The exit code of an attempt that is left alone."""
@@ -64,6 +78,12 @@ def read_behaviour(command: Sequence[str]) -> Behaviour:
             read["exits"] = tuple(int(code) for code in value.split(","))
         elif name in ("slow", "hangs"):
             read[name] = float(value)
+        elif name == "ready":
+            read["ready_after"] = NEVER_S if value == "never" else float(value)
+        elif name == "flaps":
+            up, down = value.split(",")
+            read["flaps"] = (float(up), float(down))
+            read.setdefault("ready_after", 0.0)
         elif name in ("deaf", "unseen", "broken"):
             read[name] = True
         elif name.replace(".", "", 1).isdigit():
@@ -206,6 +226,10 @@ class Machine:
         assert record.state is ReportState.RUNNING, f"{task} does not run"
         self._record(replace(record, **news))
 
+    def turn(self, task: TaskId, ready: bool) -> None:
+        """Have the probe of an attempt that runs say that it is ready, or is not."""
+        self.say(task, ready=ready, ready_at=self.now())
+
     def reports(self) -> list[TaskReport]:
         """All that is on record."""
         return list(self.records.values())
@@ -287,11 +311,24 @@ class Machine:
         self.lives[order.id] = life
         self.starts += 1
         life.ending = self._later(behaviour.seconds, self._exit, order.id)
-        self._record(
-            replace(record, state=ReportState.RUNNING, started_at=self.now(), pid=self.starts)
-        )
+        runs = replace(record, state=ReportState.RUNNING, started_at=self.now(), pid=self.starts)
+        after_s = _ready_after(order, behaviour)
+        if after_s is not None:
+            runs = replace(runs, ready=after_s == 0, ready_at=self.now())
+            next_s = after_s or behaviour.turns_after(True)
+            self._later(next_s, self._turns, life, after_s > 0)
+        self._record(runs)
         for told in self.started:
             told(life)
+
+    def _turns(self, life: Life, ready: bool) -> None:
+        """The probe of an attempt says something else, if it runs still and anybody looks."""
+        task = life.order.id
+        if self.lives.get(task) is not life:
+            return
+        if self.records[task].state is ReportState.RUNNING:
+            self.turn(task, ready)
+        self._later(life.behaviour.turns_after(ready), self._turns, life, not ready)
 
     def _never(self, record: TaskReport) -> None:
         """An attempt was stopped before its program began, and is gone now."""
@@ -400,7 +437,27 @@ def _report(order: TaskOrder, state: ReportState) -> TaskReport:
     )
 
 
+def _ready_after(order: TaskOrder, behaviour: Behaviour) -> float | None:
+    """Seconds until work is ready; None where nobody tells that apart from running.
+
+    Of a pod its kubelet always tells. A probe of which a script says nothing succeeds at once.
+    """
+    if behaviour.ready_after is not None:
+        return behaviour.ready_after
+    work = order.work
+    is_told = isinstance(work, PodWork) or (
+        isinstance(work, ProcessWork) and work.readiness_probe is not None
+    )
+    return 0.0 if is_told else None
+
+
 def _ended(record: TaskReport, life: Life, now: datetime) -> TaskReport:
     return replace(
-        record, state=ReportState.ENDED, ended_at=now, exit_code=life.code, signal=life.signal
+        record,
+        state=ReportState.ENDED,
+        ended_at=now,
+        exit_code=life.code,
+        signal=life.signal,
+        ready=None,
+        ready_at=None,
     )

@@ -66,6 +66,13 @@ class Stage(Machine):
             self.finish(one)
         return found
 
+    def turn_each(self, job: str, task: int | None, *, ready: bool) -> list[TaskId]:
+        """Have the probes of running attempts say that they are ready, or are not."""
+        found = self._running(job, task)
+        for one in found:
+            self.turn(one, ready)
+        return found
+
     def lose(self, job: str, task: int | None) -> list[TaskId]:
         """Have nobody know any more what becomes of running attempts, which go on unseen."""
         found = self._running(job, task)

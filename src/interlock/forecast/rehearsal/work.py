@@ -109,6 +109,7 @@ class WorkModel:
             exits=(rule.exit or int(rule.fails is not None),),
             deaf=rule.on_term is OnTerm.IGNORE,
             slow=rule.exit_after.total_seconds(),
+            ready_after=rule.probe_after_s,
             ready_s=rule.ready_after.total_seconds(),
             words=rule.fails or "",
             result=rule.result,

@@ -8,7 +8,7 @@ from msgspec import json
 
 from interlock.forecast.rehearsal.elaborating import MISSING, flaws_of, is_elaboration
 from interlock.forecast.rehearsal.ground import Ground
-from interlock.forecast.rehearsal.scenario import FOREVER, WorkRule
+from interlock.forecast.rehearsal.scenario import FOREVER, NEVER, WorkRule
 from interlock.forecast.rehearsal.work import ELABORATE, Attempt, fits
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
@@ -27,11 +27,8 @@ def check_rules(ground: Ground, objects: Iterable[Resource]) -> None:
 
 
 def _check(ground: Ground, rule: WorkRule, path: str) -> None:
-    if rule.lasts is not None and rule.lasts != FOREVER:
-        try:
-            parse_duration(rule.lasts)
-        except ValueError as error:
-            ground.wrong(f"{path}.lasts", f"{error}, or {FOREVER}", rule.lasts)
+    _check_length(ground, f"{path}.lasts", rule.lasts, FOREVER)
+    _check_length(ground, f"{path}.probeAfter", rule.probe_after, NEVER)
     if not 0 <= rule.exit <= 255:
         ground.wrong(f"{path}.exit", "expected an exit code from 0 to 255", rule.exit)
     if rule.match.step == "":
@@ -43,6 +40,15 @@ def _check(ground: Ground, rule: WorkRule, path: str) -> None:
     if rule.kills_worker and ground.spec.settings.workers == 0:
         ground.wrong(f"{path}.killsWorker", "there are no workers: give settings.workers", True)
     _check_result(ground, rule, path)
+
+
+def _check_length(ground: Ground, path: str, given: str | None, word: str) -> None:
+    if given is None or given == word:
+        return
+    try:
+        parse_duration(given)
+    except ValueError as error:
+        ground.wrong(path, f"{error}, or {word}", given)
 
 
 def _check_result(ground: Ground, rule: WorkRule, path: str) -> None:

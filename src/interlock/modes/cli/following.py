@@ -24,6 +24,7 @@ from interlock.client.outcomes import (
     fences_told,
     has_ended,
     has_started,
+    is_ready,
     last_line,
     phase_of,
     waits_of,
@@ -110,12 +111,17 @@ class Follower:
 
     def _is_there(self, name: str) -> bool:
         job = self.jobs[name]
-        started = self._goal == "started" and has_started(job)
-        return started or has_ended(job) or name in self._gone
+        return self._has_reached(job) or has_ended(job) or name in self._gone
+
+    def _has_reached(self, job: dict[str, Any]) -> bool:
+        """Whether a Job has come to what is waited for on its way to the end."""
+        if self._goal == "ready":
+            return is_ready(job)
+        return self._goal == "started" and has_started(job)
 
     def _code(self, name: str) -> int:
         job = self.jobs[name]
-        if self._goal == "started" and has_started(job):
+        if self._has_reached(job):
             return OK
         return exit_code(job) if has_ended(job) else NOT_FOUND
 
@@ -253,7 +259,8 @@ class Follower:
         late = [name for name in self._names if not self._is_there(name)]
         for name in late:
             phase = phase_of(self.jobs[name])
-            print(f"{name} has not {self._goal} in time: it is {phase}", file=sys.stderr)
+            has_not = "is not ready" if self._goal == "ready" else f"has not {self._goal}"
+            print(f"{name} {has_not} in time: it is {phase}", file=sys.stderr)
             if out := way_out(self.jobs[name]):
                 print(f"  {out}", file=sys.stderr)
         return TIMED_OUT if late else OK

@@ -235,10 +235,10 @@ def _become(start: Start, tell: int) -> None:
     make_room(limits)
     if start["nice"] is not None:
         os.nice(start["nice"])
-    _enter(start["working_dir"])
+    enter(start["working_dir"])
     _take_account(start, output, tell)
     os.umask(start["umask"])
-    env = _environment(start, tell)
+    env = environment_of(start, tell)
     program = find_program(start["command"][0], env, start["working_dir"])
     set_limits(limits)
     os.execve(program, start["command"], env)
@@ -249,6 +249,18 @@ def _take_account(start: Start, output: int, tell: int) -> None:
     if user is None and group is None:
         return
     _tell(tell, DOES + f"user {user!r}, group {group!r}".encode("utf-8", "replace"))
+    become_account(user, group, output)
+    _tell(tell, DOES)
+
+
+def become_account(user: str | None, group: str | None, output: int = -1) -> None:
+    """Become whom a definition names; who stays who they are need not be asked for.
+
+    Raises:
+        NotStartedError: That cannot be.
+    """
+    if user is None and group is None:
+        return
     account = account_of(user, group)
     if account is None or os.geteuid() != 0:
         return
@@ -256,14 +268,14 @@ def _take_account(start: Start, output: int, tell: int) -> None:
     try:
         os.setgroups(groups)
         os.setgid(gid)
-        _share(output, gid)
+        if output >= 0:
+            _share(output, gid)
         os.setuid(uid)
     except OSError as error:
         if error.errno in SHORTAGES:
             raise
         told = os.strerror(error.errno or 0)
         raise NotStartedError(f"user {user!r}, group {group!r}: {told}") from error
-    _tell(tell, DOES)
 
 
 def _share(output: int, gid: int) -> None:
@@ -280,7 +292,7 @@ def _share(output: int, gid: int) -> None:
         return
 
 
-def _environment(start: Start, tell: int) -> dict[str, str]:
+def environment_of(start: Start, tell: int = -1) -> dict[str, str]:
     """The variables of a task: the server's, then its files', then its own."""
     env = start["base_env"]
     for number, (file, optional) in enumerate(start["env_files"]):
@@ -295,7 +307,12 @@ def _environment(start: Start, tell: int) -> dict[str, str]:
     return env
 
 
-def _enter(working_dir: str) -> None:
+def enter(working_dir: str) -> None:
+    """Go to the working directory of a task.
+
+    Raises:
+        NotStartedError: That cannot be.
+    """
     try:
         os.chdir(working_dir)
     except OSError as error:
@@ -329,7 +346,8 @@ def _whole(fd: int) -> bytes:
 
 def _tell(tell: int, what: bytes) -> None:
     """Each word ends with a zero; together they are less than a pipe takes without waiting."""
-    os.write(tell, what.replace(b"\0", b" ")[:_MOST_TOLD] + b"\0")
+    if tell >= 0:
+        os.write(tell, what.replace(b"\0", b" ")[:_MOST_TOLD] + b"\0")
 
 
 def _explain(error: OSError, name: str) -> str:

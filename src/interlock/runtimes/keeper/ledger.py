@@ -102,7 +102,8 @@ class Ledger:
         return tuple(map(report_of, self.entries.values()))
 
     def _intend(self, record: Intended) -> None:
-        for serial, order in enumerate(record.orders, record.first_serial):
+        for at, order in enumerate(record.orders):
+            serial = record.first_serial + at
             if order.id in self.entries:
                 continue
             entry = Entry(
@@ -113,9 +114,10 @@ class Ledger:
                 state=ReportState.ACCEPTED,
                 job_version=order.job_version,
                 order=order,
+                probe=record.probes.get(at),
             )
             if self.was_forgotten(order.id):
-                entry.order = None
+                entry.order = entry.probe = None
                 self._recall(entry)
             self._add(entry)
         self.next_serial = max(self.next_serial, record.first_serial + len(record.orders))
@@ -123,14 +125,18 @@ class Ledger:
     def _move(self, entry: Entry, record: Started | MainEnded | Over) -> None:
         match record:
             case Started(_, pid, ticks, at):
+                if entry.probe is None:
+                    entry.order = None
+                elif entry.state is not ReportState.RUNNING:
+                    entry.ready, entry.ready_at = False, at
                 entry.state, entry.spawning = ReportState.RUNNING, True
                 entry.pid, entry.ticks, entry.started_at = pid, ticks, at
-                entry.order = None
             case MainEnded(_, exit_code, signal):
                 entry.main_ended = True
                 entry.exit_code, entry.signal = exit_code, signal
             case Over(_, state, at, exit_code, signal, message):
-                entry.state, entry.ended_at, entry.order = state, at, None
+                entry.state, entry.ended_at = state, at
+                entry.order = entry.probe = entry.ready = entry.ready_at = None
                 entry.exit_code, entry.signal, entry.message = exit_code, signal, message
                 del self.open[entry.serial]
 
@@ -211,6 +217,12 @@ def _past_of(entry: Entry) -> Past | None:
     return Past(entry.state, entry.ended_at, entry.exit_code, entry.signal, stopped)
 
 
+def _words_of(entry: Entry) -> str:
+    """What is to be said of an attempt, and why it is not ready."""
+    why_not = entry.why_not if entry.ready is False else ""
+    return "; ".join(filter(None, (entry.message, why_not)))
+
+
 def report_of(entry: Entry) -> TaskReport:
     """What is told of an attempt."""
     over = entry.state not in _OPEN
@@ -228,6 +240,8 @@ def report_of(entry: Entry) -> TaskReport:
         exit_code=entry.exit_code if over else None,
         signal=entry.signal if over else None,
         stopped=entry.grace_s is not None,
-        message=entry.message,
+        message=_words_of(entry),
+        ready=entry.ready,
+        ready_at=entry.ready_at,
         job_version=entry.job_version,
     )

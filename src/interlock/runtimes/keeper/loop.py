@@ -25,6 +25,7 @@ from interlock.runtimes.keeper.ledger import Ledger, report_of
 from interlock.runtimes.keeper.moments import monotonic, wall_clock
 from interlock.runtimes.keeper.output import Outputs
 from interlock.runtimes.keeper.own_log import redirect_output
+from interlock.runtimes.keeper.probing import Probing
 from interlock.runtimes.keeper.process_tree import ProcessTree
 from interlock.runtimes.keeper.protocol import (
     JOURNAL_NAME,
@@ -42,7 +43,7 @@ from interlock.runtimes.keeper.records import (
     Started,
 )
 from interlock.runtimes.keeper.requests import Requests
-from interlock.runtimes.keeper.spawn import Launcher
+from interlock.runtimes.keeper.spawn import Launcher, start_of
 from interlock.runtimes.keeper.starting import Starter
 from interlock.runtimes.keeper.timers import Timers
 
@@ -80,6 +81,7 @@ class Keeper:
         drain = outputs.drain = self._drain = Drain(
             self._poll, self._timers, self._place, helpers, outputs.drained, outputs.tell_all
         )
+        self._probing = Probing(self._poll, self._timers, helpers, self._turned)
         self.starter = Starter(
             data_dir,
             self._launcher,
@@ -131,6 +133,7 @@ class Keeper:
         self._connections.close_all()
         self._launcher.close()
         self._drain.close()
+        self._probing.close()
         self._cgroups.close()
         (self._data_dir / SOCKET_NAME).unlink(missing_ok=True)
         self.journal.close()
@@ -147,6 +150,8 @@ class Keeper:
         Of many short tasks the end alone is told: half the messages, and half the writes of
         those who record them.
         """
+        if entry.probe is not None and entry.state is ReportState.RUNNING:
+            self._probe(entry)
         if len(self.ledger.open) <= _FEW:
             self.changed(entry)
             return
@@ -160,12 +165,40 @@ class Keeper:
                 self.changed(entry)
         self._fresh.clear()
 
+    def _probe(self, entry: Entry) -> None:
+        """Have it looked at whether an attempt that runs can do its work."""
+        if entry.order is None or entry.probe is None or entry.grace_s is not None:
+            return
+        ran_s = 0.0
+        if entry.started_at is not None:
+            ran_s = (wall_clock() - entry.started_at).total_seconds()
+        start = start_of(
+            entry.order,
+            base=self.ledger.env,
+            working_dir=self.ledger.working_dir,
+            umask=self.ledger.umask,
+            pipe="",
+        )
+        delay_s = entry.probe.initial_delay.total_seconds() - max(0.0, ran_s)
+        self._probing.watch(entry.serial, start, entry.probe, entry.ready, delay_s)
+
+    def _turned(self, serial: int, ready: bool, why_not: str) -> None:
+        """An attempt became ready or is not, or it is known at last why it is not."""
+        entry = self.ledger.open.get(serial)
+        if entry is None:
+            return
+        if entry.ready is not ready:
+            entry.ready, entry.ready_at = ready, wall_clock()
+        entry.why_not = f"readiness probe: {why_not}" if why_not else ""
+        self.changed(entry)
+
     def finish(self, over: Over) -> None:
         """An attempt is over; that is told once its output is complete, and it is durable."""
         self._kill_at.pop(over.serial, None)
         self._cgroups.remove(over.serial)
         task = self.ledger.by_serial[over.serial].task
-        self._outputs.end(task, partial(self._finish, over))
+        then = partial(self._outputs.end, task, partial(self._finish, over))
+        self._probing.end(over.serial, then)
 
     def _finish(self, over: Over) -> None:
         entry = self.ledger.by_serial[over.serial]
@@ -189,6 +222,7 @@ class Keeper:
         if known is not None and known <= due:
             return
         self._kill_at[entry.serial] = due
+        self._probing.drop(entry.serial)
         if not self.starter.meet(entry.serial) and known is None and grace_s > 0:
             self.family.signal(entry.serial, signal.SIGTERM)
         self._timers.call_later(grace_s, partial(self._kill, entry.serial))
@@ -205,6 +239,8 @@ class Keeper:
                 self.starter.has_room()
         elif fd == self._drain.door:
             self._drain.receive()
+        elif fd == self._probing.door:
+            self._probing.handle(what)
         elif fd == self._connections.listener.fileno():
             self._connections.accept()
         elif fd == self.journal.ready_fd:
@@ -296,6 +332,7 @@ class Keeper:
         self._outputs.look(wall_clock(), began)
         self._note_start_times()
         self._cgroups.retry()
+        self._probing.look()
         self.starter.look()
         # Thousands of tasks are looked at less often, so that looking stays a small part of it.
         pause = max(_LOOK_S, 20 * (monotonic() - began))
@@ -357,11 +394,14 @@ class Keeper:
         for serial in self._findings.adopted:
             entry = self.ledger.by_serial[serial]
             entry.message = recovery.ADOPTED
+            entry.ready = entry.ready_at = None
             self.family.adopt(serial, entry.pid)
             self._outputs.adopt(entry.task)
             self._watch_adopted(serial)
             if entry.grace_s is not None and serial in self.ledger.open:
                 self.stop(entry)
+            elif serial in self.ledger.open:
+                self._probe(entry)
 
     def _watch_adopted(self, serial: int) -> None:
         """Wait for any process of the task; it is over when two looks find none."""

@@ -11,11 +11,16 @@ import msgspec
 from msgspec import Struct
 
 from interlock.resources.codec import decode_special, encode_special
+from interlock.resources.process import ReadinessProbe
 from interlock.resources.tasks import TaskId, TaskReport
 from interlock.runtimes.keeper.orders import ProcessOrder
 
 #: Moves when either side would misread the other.
 PROTOCOL = 1
+
+#: It finds out whether tasks are ready.
+PROBES = "probes"
+ABILITIES = (PROBES,)
 
 SOCKET_NAME = "keeper.sock"
 LOCK_NAME = "keeper.lock"
@@ -42,11 +47,13 @@ class Hello(Struct, frozen=True, tag="hello"):
     umask: int = 0o022
 
 
-class Launch(Struct, frozen=True, tag="launch"):
+class Launch(Struct, frozen=True, tag="launch", omit_defaults=True):
     """Start attempts; answered when the intents are durable."""
 
     seq: int
     orders: tuple[ProcessOrder, ...]
+    #: Of those that have one, by their place among the orders. Only for a keeper with PROBES.
+    probes: dict[int, ReadinessProbe] = {}
 
 
 class StopOrder(Struct, frozen=True, array_like=True):
@@ -99,6 +106,8 @@ class Done(Struct, frozen=True, tag="done"):
 
     seq: int
     pid: int = 0
+    #: In answer to `Hello`: what this keeper can do that one of the first version could not.
+    abilities: tuple[str, ...] = ()
 
 
 class Refused(Struct, frozen=True, tag="refused"):

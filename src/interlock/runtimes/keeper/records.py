@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from interlock.resources.codec import decode_special, encode_special
+from interlock.resources.process import ReadinessProbe
 from interlock.resources.tasks import ReportState, TaskId
 from interlock.runtimes.keeper.orders import ProcessOrder
 
@@ -39,6 +40,9 @@ class Intended(Struct, frozen=True, array_like=True, tag="intended"):
 
     first_serial: int
     orders: tuple[ProcessOrder, ...]
+    #: Of those that have one, by their place among the orders. They stand beside the orders, and
+    #: last: a keeper of a version that knows no probes reads its orders all the same.
+    probes: dict[int, ReadinessProbe] = {}
 
 
 class Spawning(Struct, frozen=True, array_like=True, tag="spawning"):
@@ -120,8 +124,9 @@ class Entry(Struct, tag="entry"):
     job: str
     state: ReportState
     job_version: int = 0
-    #: Kept until the process is started.
+    #: Kept until the process is started; of one with a probe until it is over.
     order: ProcessOrder | None = None
+    probe: ReadinessProbe | None = None
     #: From here on it may have been started.
     spawning: bool = False
     pid: int | None = None
@@ -137,6 +142,10 @@ class Entry(Struct, tag="entry"):
     signal: int | None = None
     ended_at: datetime | None = None
     message: str = ""
+    #: Whether it can do its work, since when, and why it cannot; without a probe nobody asks.
+    ready: bool | None = None
+    ready_at: datetime | None = None
+    why_not: str = ""
 
 
 Record = (

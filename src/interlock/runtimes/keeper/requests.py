@@ -9,7 +9,9 @@ from interlock.resources.tasks import TaskId
 from interlock.runtimes.keeper.connections import Connection, Connections
 from interlock.runtimes.keeper.journal import Failure
 from interlock.runtimes.keeper.moments import wall_clock
+from interlock.runtimes.keeper.orders import ProcessOrder
 from interlock.runtimes.keeper.protocol import (
+    ABILITIES,
     PROTOCOL,
     Done,
     Forget,
@@ -96,7 +98,7 @@ class Requests:
             self._ledger.apply(record)
             connection.term = hello.term
             connection.fenced = hello.term < self._term
-            connection.send(Done(hello.seq, os.getpid()))
+            connection.send(Done(hello.seq, os.getpid(), ABILITIES))
 
         self._journal.append(record, then, self._refusal(connection, hello.seq))
 
@@ -106,7 +108,7 @@ class Requests:
             for order in {order.id: order for order in request.orders}.values()
             if not self._ledger.is_settled(order.id) and order.id not in self._pending
         ]
-        record = Intended(self._next_serial, tuple(fresh)) if fresh else None
+        record = self._intended(fresh, request) if fresh else None
         self._next_serial += len(fresh)
         self._pending.update(order.id for order in fresh)
         refuse = self._refusal(connection, request.seq)
@@ -122,6 +124,11 @@ class Requests:
             refuse(error)
 
         self._journal.append(record, then, failed)
+
+    def _intended(self, fresh: list[ProcessOrder], request: Launch) -> Intended:
+        given = {request.orders[at].id: probe for at, probe in request.probes.items()}
+        probes = {at: given[order.id] for at, order in enumerate(fresh) if order.id in given}
+        return Intended(self._next_serial, tuple(fresh), probes)
 
     def _accepted(self, record: Intended) -> None:
         for serial, order in enumerate(record.orders, record.first_serial):

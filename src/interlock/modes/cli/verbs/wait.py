@@ -1,4 +1,4 @@
-"""Wait until Jobs ended, or started.
+"""Wait until Jobs ended, started, or are ready: as many tasks at work as may be at a time.
 
 The exit code tells the outcome: that of the first named Job that did not do well, or 124 when
 the time is over.
@@ -25,7 +25,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_choice(parser)
     parser.add_argument("--timeout", metavar="TIME", type=seconds, help="at most so long: 60s, 5m")
     parser.add_argument(
-        "--for", dest="goal", choices=("ended", "started"), default="ended", help="for what (ended)"
+        "--for",
+        dest="goal",
+        choices=("ended", "started", "ready"),
+        default="ended",
+        help="for what (ended)",
     )
     add_namespace(parser)
     add_output(parser, "json", "yaml", "jsonpath")
