@@ -379,7 +379,7 @@ def test_the_start_of_what_waited_for_a_worker_is_written_at_once() -> None:
     folded = fold((waits,), {(0, 0): report}, True, at(3))
 
     assert folded.news
-    assert folded.running_since is None
+    assert folded.turning_since is None
 
 
 @pytest.mark.parametrize(
