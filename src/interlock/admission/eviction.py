@@ -42,18 +42,20 @@ from interlock.resources.job import (
     Job,
     keeps_its_turn,
 )
+from interlock.resources.queue import Queue, StopPolicy
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 
 _ORDER = (REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION)
 
 
-def decide_eviction(job: Job, now: datetime) -> Decision:
+def decide_eviction(job: Job, now: datetime, queue: Queue | None = None) -> Decision:
     """Begin to put a Job back that was let in, or have it wait again once nothing of it is left."""
     if not is_admitted(job) or has_ended(job):
         return Decision()
     if is_evicting(job):
         return _put_back(job, now)
-    return _evict(job, now) if is_ordered_back(job) else Decision()
+    eviction = _ordered(job, now) or _drained(job, queue, now)
+    return Decision() if eviction is None else _evict(job, eviction)
 
 
 def is_ordered_back(job: Job) -> bool:
@@ -74,17 +76,36 @@ def concerns_eviction(before: Job | None, after: Job | None) -> bool:
         return not after.status.execution.active
     old, new = before.metadata.annotations, after.metadata.annotations
     is_new = not is_admitted(before) or before.metadata.uid != after.metadata.uid
+    is_new |= before.spec.active != after.spec.active
     return is_new or any(old.get(name) != new.get(name) for name in _ORDER)
 
 
-def _evict(job: Job, now: datetime) -> Decision:
+def _ordered(job: Job, now: datetime) -> Eviction | None:
+    """A person's order to put the Job back."""
+    if not is_ordered_back(job):
+        return None
     annotations = job.metadata.annotations
-    eviction = Eviction(
+    return Eviction(
         reason=EvictionReason.REQUEUED,
         by=annotations.get(REQUEUED_BY_ANNOTATION, ""),
         message=annotations[REQUEUE_ANNOTATION],
         began_at=now,
     )
+
+
+def _drained(job: Job, queue: Queue | None, now: datetime) -> Eviction | None:
+    """That the Job is to be out of its Queue, as its own definition or that of the Queue says."""
+    if keeps_its_turn(job.spec) or job.is_going:
+        return None
+    if not job.spec.active:
+        return Eviction(reason=EvictionReason.DEACTIVATED, began_at=now)
+    if queue is not None and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN:
+        told = f"queue {queue.metadata.name} is drained"
+        return Eviction(reason=EvictionReason.QUEUE_STOPPED, message=told, began_at=now)
+    return None
+
+
+def _evict(job: Job, eviction: Eviction) -> Decision:
     admission = replace(job.status.admission, phase=AdmissionPhase.EVICTING, eviction=eviction)
     return Decision((RecordAdmission(job, admission),), reason=f"is put back: {_told(eviction)}")
 
@@ -108,5 +129,5 @@ def _put_back(job: Job, now: datetime) -> Decision:
 
 
 def _told(eviction: Eviction) -> str:
-    told = f"requeued by {eviction.by}" if eviction.by else "requeued"
+    told = eviction.reason.value.lower() + (f" by {eviction.by}" if eviction.by else "")
     return f"{told}: {eviction.message}" if eviction.message else told

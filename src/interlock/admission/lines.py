@@ -123,7 +123,7 @@ def may_be_granted(job: Job) -> bool:
     A Job with a `startAfter` has to be written down as due first: so every reader of the store
     sees the same line, whatever its clock says.
     """
-    if job.spec.suspend:
+    if job.spec.suspend or not job.spec.active:
         return False
     if job.spec.start_after is None:
         return True

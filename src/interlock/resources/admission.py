@@ -32,6 +32,18 @@ class WaitReason(StrEnum):
     NOT_IN_BOOKS = "NotInBooks"
     #: A lock it needs has no room, or others are before it in the line.
     LOCK_TAKEN = "LockTaken"
+    #: The quota of its Queue has no room for it, or others are before it in the line.
+    QUOTA_TAKEN = "QuotaTaken"
+    #: It asks for more than its Queue has in all, or for what the Queue does not have.
+    QUOTA_TOO_SMALL = "QuotaTooSmall"
+    #: Its Queue is not there.
+    NO_QUEUE = "NoSuchQueue"
+    #: Its Queue is not for its namespace.
+    QUEUE_NOT_ALLOWED = "QueueNotAllowed"
+    #: Its Queue lets nobody in: spec.stop.
+    QUEUE_STOPPED = "QueueStopped"
+    #: A person took it out of its Queue: spec.active is false.
+    DEACTIVATED = "Deactivated"
 
     @classmethod
     def _missing_(cls, value: object) -> WaitReason | None:
@@ -48,6 +60,10 @@ class EvictionReason(StrEnum):
 
     #: A person said so: interlock requeue.
     REQUEUED = "Requeued"
+    #: Its Queue is drained: spec.stop is HoldAndDrain.
+    QUEUE_STOPPED = "QueueStopped"
+    #: Its spec.active is false.
+    DEACTIVATED = "Deactivated"
 
 
 class RefusalReason(StrEnum):
@@ -86,6 +102,15 @@ class Grant(Noun):
     token: int
 
 
+class QuotaGrant(Noun):
+    """The part of a Queue's quota that an admitted Job holds, with the token that proves it."""
+
+    queue: str
+    token: int
+    #: How many tasks may run at a time.
+    tasks: int
+
+
 class Eviction(Noun):
     """How a Job is, or was last, put back."""
 
@@ -109,6 +134,8 @@ class AdmissionStatus(Noun):
     epoch: int = 0
     waits: tuple[Wait, ...] = ()
     grants: tuple[Grant, ...] = ()
+    #: What it holds of its Queue's quota.
+    quota: QuotaGrant | None = None
     admitted_at: Moment | None = None
     refused_at: Moment | None = None
     refusal: RefusalReason | None = None

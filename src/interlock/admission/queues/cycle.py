@@ -1,0 +1,298 @@
+"""The cycle: who of a whole line is granted a part of a quota, decided on one view.
+
+Why two control planes that both believe they lead cannot overdraw a quota:
+
+- A grant is a compare-and-set on the quota's record, which holds what the Queue allows (as it was
+  when that was written down) and everyone who was granted a part. It is made only where all that
+  the holders were granted, as far as it is not proven given back, leaves so much room. Whoever
+  decided on an older record fails.
+- A grant, or a part of it, counts no more on facts alone that cannot become untrue: those of
+  `claims/proof.py`, and that tasks of a Job came to their ends, which is final until it is put
+  back. So an old view of a Job counts too much, and never too little.
+- What a Queue allows is written into the record with the version of the Queue, and one that is
+  older is never written over it. Where a Queue allows less than its Jobs hold, nothing is granted
+  until enough of them are gone.
+
+Why Jobs never wait in a ring: the record is granted first, and only to a Job whose locks are all
+free for it at that moment; a Job with a Queue stands in the line of a lock only while it holds its
+part of the quota (`reconciler.py`), and gives that back as soon as a lock is taken. So whoever
+waits for another to end holds nothing.
+
+Why nobody is starved: the order is one of priority and creation. Where what comes first does not
+fit, in a StrictFIFO line all others wait; in a BestEffortFIFO line those that fit go on, by its
+users' choice. One that waits for something other than room is passed over in both.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock.admission.claims.proof import is_unheard
+from interlock.admission.lines import Place, may_be_granted
+from interlock.admission.queues.demands import (
+    KnownQueues,
+    could_ever_fit,
+    is_for,
+    job_of,
+    limits_of,
+    most_tasks,
+)
+from interlock.admission.queues.lines import QueueLines, Shape
+from interlock.resources.actions import CreateResource, Decision, DeleteResource, RecordStatus
+from interlock.resources.job import Job
+from interlock.resources.metadata import Key, Metadata
+from interlock.resources.queue import (
+    Demand,
+    Member,
+    Queue,
+    QueueOrder,
+    Quota,
+    QuotaHolder,
+    QuotaSpec,
+    QuotaStatus,
+    StopPolicy,
+    charged,
+    quota_name,
+    taken,
+)
+from interlock.resources.transitions import ended_at
+from interlock.resources.values.amounts import Amount
+
+#: So many Jobs are granted a part in one write; the rest in the next.
+MOST_GRANTS = 200
+#: Those who are over are taken off the record with the next grant, or after this time.
+KEPT_ON_RECORD = timedelta(seconds=1)
+#: What was not heard yet of a Job that holds a part is heard by then, or listened for again.
+LISTENS_FOR = timedelta(seconds=5)
+
+#: Whether the locks of a Job are free for it, beside what this cycle has promised already.
+WayIsClear = Callable[[Job, Mapping[Key, int]], bool]
+
+
+class Part(Struct, frozen=True):
+    """What a Job is to be granted."""
+
+    job: Job
+    demand: Demand
+    tasks: int
+
+
+class QuotaRecordView(Struct, frozen=True, kw_only=True):
+    """One Queue: what it allows, its record, who of its holders counts, and who is next."""
+
+    name: str
+    queue: Queue | None
+    record: Quota | None
+    #: Holders that may still be doing something. All others are proven not to.
+    kept: tuple[QuotaHolder, ...] = ()
+    #: When the first of those who are proven to hold nothing was over, if that is known.
+    over_since: datetime | None = None
+    #: Who is next, in order, with as much as there is room for.
+    parts: tuple[Part, ...] = ()
+    #: Whether anybody waits.
+    is_wanted: bool = False
+    #: Whether the Job of a holder is not found, and not all about Jobs was heard up to its grant.
+    is_unheard: bool = False
+
+
+def view_of(
+    known: KnownQueues, lines: QueueLines, name: str, way_is_clear: WayIsClear
+) -> QuotaRecordView:
+    """All that a decision about a quota depends on."""
+    queue, record = known.queue(name), known.quota(name)
+    holders = record.status.holders if record is not None else ()
+    jobs = known.jobs
+    kept = tuple(h for h in holders if not known.is_done(h))
+    over = [ended_at(job) for h in holders if h not in kept and (job := jobs.get(job_of(h)))]
+    return QuotaRecordView(
+        name=name,
+        queue=queue,
+        record=record,
+        kept=kept,
+        over_since=min((at for at in over if at is not None), default=None),
+        parts=_parts(known, lines, queue, record, kept, way_is_clear),
+        is_wanted=bool(lines.shapes(name)),
+        is_unheard=any(is_unheard(h, job_of(h), jobs) for h in kept),
+    )
+
+
+def _parts(
+    known: KnownQueues,
+    lines: QueueLines,
+    queue: Queue | None,
+    record: Quota | None,
+    kept: tuple[QuotaHolder, ...],
+    way_is_clear: WayIsClear,
+) -> tuple[Part, ...]:
+    """Who is next: the line in its order, each Job that fits beside those before it."""
+    if queue is None or record is None or not _lets_in(queue, record):
+        return ()
+    limits = limits_of(queue)
+    free = room(limits, (charged(h, known.jobs.get(job_of(h))) for h in kept))
+    granted = {(holder.uid, holder.epoch) for holder in kept}
+    promised: dict[Key, int] = {}
+    found: list[Part] = []
+    shapes = lines.shapes(queue.metadata.name)
+    heads = [
+        (places[0], 0, shape) for shape, places in shapes.items() if is_for(queue, shape.namespace)
+    ]
+    heapq.heapify(heads)
+    while heads and len(found) < MOST_GRANTS:
+        place, at, shape = heads[0]
+        following = _next(heads, shapes[shape], at)
+        job = known.jobs.get(place.job)
+        if job is None or (job.metadata.uid, job.status.admission.epoch) in granted:
+            following()
+            continue
+        demand = Demand(
+            queue=queue.metadata.name,
+            tasks=shape.tasks,
+            least=shape.least,
+            each=dict(shape.each),
+        )
+        tasks = most_tasks(demand.each, demand.tasks, free)
+        if tasks < demand.least:
+            heapq.heappop(heads)
+            if queue.spec.order is QueueOrder.STRICT_FIFO and could_ever_fit(demand, limits):
+                break
+            continue
+        if not may_be_granted(job):
+            following()
+        elif not way_is_clear(job, promised):
+            # What keeps the first of alike Jobs waiting keeps those behind it waiting too.
+            heapq.heappop(heads)
+        else:
+            found.append(Part(job, demand, tasks))
+            for name, amount in taken(tasks, demand.each).items():
+                if name in free:
+                    free[name] -= amount
+            for lock, _ in shape.locks:
+                promised[lock] = promised.get(lock, 0) + 1
+            following()
+    return tuple(found)
+
+
+def _next(
+    heads: list[tuple[Place, int, Shape]], places: Sequence[Place], at: int
+) -> Callable[[], object]:
+    """Go on with the next of alike Jobs."""
+    if at + 1 >= len(places):
+        return lambda: heapq.heappop(heads)
+    return lambda: heapq.heapreplace(heads, (places[at + 1], at + 1, heads[0][2]))
+
+
+def room(limits: Mapping[str, int], parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """What is left of each resource; less than nothing where more is held than is allowed now."""
+    free = dict(limits)
+    for part in parts:
+        for name, amount in part.items():
+            if name in free:
+                free[name] -= amount
+    return free
+
+
+def _lets_in(queue: Queue, record: Quota) -> bool:
+    """Whether the Queue lets anybody in; not as it was before what the record knows of it."""
+    known = member_of(record, queue.metadata.name)
+    is_old = known is not None and queue.version < known.version
+    return not is_old and not queue.is_going and queue.spec.stop is StopPolicy.NONE
+
+
+def member_of(record: Quota, queue: str) -> Member | None:
+    """What a record knows of a Queue."""
+    return next((one for one in record.status.members if one.queue == queue), None)
+
+
+def decide_quota(view: QuotaRecordView, now: datetime) -> Decision:
+    """Take those off the record who are proven done, and grant parts to those who are next."""
+    record = view.record
+    if record is None:
+        if view.queue is None or view.queue.is_going or not view.is_wanted:
+            return Decision()
+        made = Quota(metadata=Metadata(name=quota_name(view.name)), spec=QuotaSpec(queue=view.name))
+        return Decision((CreateResource(made),), reason=f"first use of queue {view.name}")
+    if record.is_going:
+        return Decision()
+    members = _members(view, record)
+    is_news = bool(view.parts) or members != record.status.members
+    gone = len(record.status.holders) - len(view.kept)
+    drop_at = view.over_since + KEPT_ON_RECORD if view.over_since is not None else now
+    if gone and not is_news and drop_at > now:
+        return Decision(wake_at=drop_at)
+    if gone or is_news:
+        return _written(view, record, members, now)
+    if view.is_unheard:
+        # That its Job is gone is not news again when the rest is heard: nobody else would look.
+        return Decision(wake_at=now + LISTENS_FOR)
+    if view.queue is None and not view.kept and not view.is_wanted:
+        return Decision((DeleteResource(record),), reason=f"queue {view.name} is gone")
+    return Decision()
+
+
+def _written(
+    view: QuotaRecordView, record: Quota, members: tuple[Member, ...], now: datetime
+) -> Decision:
+    first = max(record.version, record.status.last_token + 1)
+    new = tuple(_holder(part, first + at, now) for at, part in enumerate(view.parts))
+    status = QuotaStatus(
+        members=members,
+        holders=(*view.kept, *new),
+        last_token=new[-1].token if new else record.status.last_token,
+        trouble=record.status.trouble,
+    )
+    told = [f"lets {_named([one.job for one in new])} in"] if new else []
+    left = [holder.job for holder in record.status.holders if holder not in view.kept]
+    told += [f"takes the room back of {_named(left)}"] if left else []
+    told += ["takes in what the queue allows"] if members != record.status.members else []
+    # Whoever did not get a part in this write may in the next.
+    again = now if len(new) == MOST_GRANTS else None
+    return Decision((RecordStatus(record, status),), again, "; ".join(told))
+
+
+def _named(jobs: list[str]) -> str:
+    more = len(jobs) - 5
+    return ", ".join(jobs[:5]) + (f" and {more} more" if more > 0 else "")
+
+
+def _holder(part: Part, token: int, now: datetime) -> QuotaHolder:
+    job = part.job
+    return QuotaHolder(
+        queue=part.demand.queue,
+        job=job.metadata.name,
+        namespace=job.metadata.namespace,
+        uid=job.metadata.uid,
+        epoch=job.status.admission.epoch,
+        token=token,
+        tasks=part.tasks,
+        each={name: Amount(milli) for name, milli in part.demand.each.items()},
+        granted_at=now,
+        job_version=job.version,
+    )
+
+
+def _members(view: QuotaRecordView, record: Quota) -> tuple[Member, ...]:
+    """What the record is to know of its Queue: the newest there is."""
+    queue = view.queue
+    if queue is None:
+        return record.status.members
+    known = member_of(record, view.name)
+    newest = Member(
+        queue=view.name,
+        version=queue.version,
+        limits=queue.spec.resources,
+        order=queue.spec.order,
+        stop=queue.spec.stop,
+    )
+    if known is not None and (known.version >= queue.version or _same(known, newest)):
+        return record.status.members
+    return (newest,)
+
+
+def _same(known: Member, newest: Member) -> bool:
+    """Whether a Queue changed in nothing that matters to its record."""
+    return replace(known, version=newest.version) == newest
