@@ -291,6 +291,7 @@ class ControlPlane:
             },
         )
         loop.on_changed = self._tell
+        loop.on_noted = self._changed
         for name, proof in proofs.items():
             proof.wake = partial(loop.wake, name)
         reading = asyncio.get_running_loop().create_task(reports.run())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import json
 
 from interlock.forecast.rehearsal.simulated_machine import Life
-from interlock.resources.admission import AdmissionPhase
+from interlock.resources.admission import AdmissionPhase, EvictionReason
 from interlock.resources.codec import encode
 from interlock.resources.ends import culprit
 from interlock.resources.job import (
@@ -330,6 +330,7 @@ class InOrder(Promise):
                 and any(request.key == key for request in lock_requests(other.spec))
                 and not _allows(other, key)
                 and _stands(other)
+                and self._may_stand(other)
                 and other.metadata.name not in truth.bad
                 and (other.metadata.uid, other.status.admission.epoch) not in granted
                 and _place(other) < _place(job)
@@ -337,6 +338,13 @@ class InOrder(Promise):
             ):
                 names = (job.metadata.name, other.metadata.name)
                 raise self.broken(f"{names[0]} is granted {key} before {names[1]}", *names, key)
+
+    def _may_stand(self, job: Job) -> bool:
+        """Whether a Job stands in lines of locks: with a Queue, while it holds its part of that."""
+        if job.spec.queue is None or job.spec.target is not None:
+            return True
+        since = self.truth.part_since.get((job.metadata.uid, job.status.admission.epoch))
+        return since is not None and self.truth.now - since > self.truth.patience
 
 
 def _allows(job: Job, key: str) -> bool:
@@ -444,7 +452,8 @@ class PutBackWhole(Promise):
             raise self.broken(f"{name} is put back before anybody stopped it", name)
         if alive := self.truth.alive(after.metadata.uid):
             raise self.broken(f"{name} waits again while {alive[0].order.name} runs", name)
-        if now.execution.active or now.execution.retrying or now.admission.grants:
+        left = now.execution.active or now.execution.retrying
+        if left or now.admission.grants or now.admission.quota is not None:
             raise self.broken(f"{name} waits again and has something left", name)
         if now.admission.epoch <= was.admission.epoch:
             raise self.broken(f"{name} waits again and still counts as a holder", name)
@@ -457,10 +466,14 @@ class PutBackWhole(Promise):
         was, now, name = before.status, after.status, after.metadata.name
         if not is_evicting(before):
             ordered = self.truth.to_requeue.get(after.metadata.uid, ())
-            if now.execution.round not in ordered:
+            eviction = now.admission.eviction
+            assert eviction is not None
+            # For whatever else it is put back there is a promise of its own.
+            is_ordered = eviction.reason is EvictionReason.REQUEUED
+            if is_ordered and now.execution.round not in ordered:
                 raise self.broken(f"{name} is put back, and nobody said so", name)
         held, holds = was.admission, now.admission
-        if (holds.epoch, holds.grants) != (held.epoch, held.grants):
+        if (holds.epoch, holds.grants, holds.quota) != (held.epoch, held.grants, held.quota):
             raise self.broken(f"{name} gives back what it holds while it is evicting", name)
         known = {(task.index, task.attempt) for task in was.execution.active}
         if any((task.index, task.attempt) not in known for task in now.execution.active):

@@ -17,6 +17,12 @@ from support.simulation.operation_world import (
     RivalOperationWorld,
 )
 from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.queue_world import (
+    QueuePodWorld,
+    QueueWorld,
+    RivalQueuePodWorld,
+    RivalQueueWorld,
+)
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
@@ -43,6 +49,10 @@ WORLDS: dict[str, type[World]] = {
         RivalOperationWorld,
         OperationPodWorld,
         RivalOperationPodWorld,
+        QueueWorld,
+        RivalQueueWorld,
+        QueuePodWorld,
+        RivalQueuePodWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
     )

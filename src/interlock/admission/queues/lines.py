@@ -88,7 +88,9 @@ class QueueLines:
         queue, shape, place = standing
         shapes = self._lines[queue]
         places = shapes[shape]
-        del places[bisect_left(places, place)]
+        at = bisect_left(places, place)
+        assert places[at] == place
+        del places[at]
         if not places:
             del shapes[shape]
             if not shapes:

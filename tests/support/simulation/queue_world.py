@@ -1,0 +1,51 @@
+"""Worlds with Queues: a quota that is fought for, and people who change what it allows."""
+
+from __future__ import annotations
+
+from random import Random
+
+from support.simulation.faults import FaultRates
+from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.queue_people import QueuePeople
+from support.simulation.queue_promises import QUEUE_PROMISES
+from support.simulation.queue_script import with_queues
+from support.simulation.script import Step
+from support.simulation.world import RivalWorld, World
+
+
+class _Queues(World):
+    """Has most Jobs of a world stand in Queues."""
+
+    who = QueuePeople
+    promises = QUEUE_PROMISES
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        super().__init__(seed, script, rates)
+        if script is None:
+            self.script = with_queues(self.script, Random(f"{seed}:queues"))
+
+
+class QueueWorld(_Queues):
+    """Jobs, locks and Queues on one machine."""
+
+    name = "QueueWorld"
+
+
+class RivalQueueWorld(_Queues, RivalWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalQueueWorld"
+
+
+class QueuePodWorld(_Queues, PodWorld):
+    """Jobs, locks and Queues on a cluster."""
+
+    name = "QueuePodWorld"
+
+
+class RivalQueuePodWorld(_Queues, RivalPodWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalQueuePodWorld"
