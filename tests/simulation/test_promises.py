@@ -46,6 +46,8 @@ PIECES = {
     "RivalQueueWorld": 5,
     "QueuePodWorld": 2,
     "RivalQueuePodWorld": 2,
+    "PreemptionWorld": 4,
+    "RivalPreemptionWorld": 4,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
 }

@@ -17,9 +17,10 @@ Why this lets nobody in too early, and loses nothing:
 - An order says for which round it was given. Once that is over it means nothing: a Job that was put
   back is not put back again because the order is still there.
 
-A Job that was put back waits behind all of its priority who wait by then: its place in the order is
-that of the write which put it back. It was let in once, so its schedule need not write it down
-again, and neither a passed `startBy` nor a lock with whenTaken Forbid refuses it.
+A Job that a person put back waits behind all of its priority who wait by then: its place in the
+order is that of the write which put it back. One that had to make way keeps its place. Either was
+let in once, so its schedule need not write it down again, and neither a passed `startBy` nor a lock
+with whenTaken Forbid refuses it.
 """
 
 from __future__ import annotations
@@ -117,7 +118,10 @@ def _put_back(job: Job, now: datetime) -> Decision:
         return Decision()
     eviction = admission.eviction
     assert eviction is not None, f"{job.key}: evicting for no reason"
+    # Whoever is put back on demand waits behind others; whoever has to make way keeps its place.
+    keeps = eviction.reason is not EvictionReason.REQUEUED
     waiting = AdmissionStatus(
+        sequence=admission.sequence if keeps else 0,
         epoch=admission.epoch + 1,
         replaced_by=admission.replaced_by,
         evictions=admission.evictions + 1,

@@ -64,6 +64,8 @@ class EvictionReason(StrEnum):
     QUEUE_STOPPED = "QueueStopped"
     #: Its spec.active is false.
     DEACTIVATED = "Deactivated"
+    #: A Job that comes before it in its Queue needs the room: spec.preemption.
+    PREEMPTED = "Preempted"
 
 
 class RefusalReason(StrEnum):
@@ -128,7 +130,7 @@ class AdmissionStatus(Noun):
 
     phase: AdmissionPhase = AdmissionPhase.WAITING
     #: The Job's place in the order of creation: a version of the store. 0 until first looked at.
-    #: One that is put back takes a new place, behind those who wait.
+    #: One that a person puts back takes a new place, behind those who wait; others keep theirs.
     sequence: int = 0
     #: Grants of an earlier epoch were given back and count for nothing.
     epoch: int = 0

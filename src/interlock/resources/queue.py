@@ -39,6 +39,24 @@ class StopPolicy(StrEnum):
     HOLD_AND_DRAIN = "HoldAndDrain"
 
 
+class PreemptionPolicy(StrEnum):
+    """Which Jobs are put back for one that finds no room."""
+
+    #: None.
+    NEVER = "Never"
+    #: Those of a lower priority.
+    LOWER_PRIORITY = "LowerPriority"
+    #: Those of a lower priority, and those of the same that came later.
+    LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
+
+
+class Preemption(Noun):
+    """Who has to make room for whom."""
+
+    #: Which of the Queue's own Jobs are put back for another of its Jobs.
+    within_queue: PreemptionPolicy = PreemptionPolicy.NEVER
+
+
 class NamespaceSelector(Noun):
     """Namespaces."""
 
@@ -66,6 +84,8 @@ class QueueSpec(Noun):
     order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
     #: Whether it lets Jobs in.
     stop: StopPolicy = StopPolicy.NONE
+    #: Who has to make room for whom.
+    preemption: Preemption = Preemption()
     #: The namespaces whose Jobs may use it; every namespace where it is not given.
     namespace_selector: NamespaceSelector | None = None
 

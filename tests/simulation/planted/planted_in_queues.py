@@ -12,7 +12,8 @@ from mutation import Seam, mutation
 
 from interlock.resources.job import Job
 from interlock.resources.queue import Member, Queue, Quota, StopPolicy
-from support.simulation.queue_world import QueueWorld, RivalQueueWorld
+from interlock.resources.transitions import is_admitted, is_evicting
+from support.simulation.queue_world import PreemptionWorld, QueueWorld, RivalQueueWorld
 
 MOST_TASKS = Seam("interlock.admission.queues.demands", "most_tasks")
 CHARGED = Seam("interlock.resources.queue", "charged")
@@ -186,3 +187,18 @@ def nobody_is_taken_off(really: Callable[..., Any]) -> Any:
         return really(view, now)
 
     return decide_quota
+
+
+def _is_running(job: Job) -> bool:
+    return is_admitted(job) and not is_evicting(job)
+
+
+@mutation(
+    CAUSE,
+    Seam("interlock.admission.queues.preemption", "_possible"),
+    caught_by="PutBackForCause",
+    in_worlds=PreemptionWorld,
+    most_worlds=400,
+)
+def everybody_makes_room_for_everybody(_: Any) -> Any:
+    return lambda _, holdings, __: (one for one in holdings if _is_running(one.job))

@@ -12,6 +12,7 @@ from interlock.resources.queue import (
     TASKS,
     Demand,
     Member,
+    PreemptionPolicy,
     QueueOrder,
     Quota,
     QuotaHolder,
@@ -224,6 +225,28 @@ class PutBackForCause(Promise):
             raise self.broken(f"{name} is put back as not active, and is", name)
         if eviction.reason is EvictionReason.QUEUE_STOPPED and not self._was_drained(after):
             raise self.broken(f"{name} is put back, and its queue is not drained", name)
+
+        if eviction.reason is EvictionReason.PREEMPTED and not self._is_overtaken(after):
+            raise self.broken(f"{name} has to make room for nobody who comes before it", name)
+
+    def _is_overtaken(self, job: Job) -> bool:
+        """Whether somebody in the same Queue may take the place of a Job."""
+        policies = {
+            queue.spec.preemption.within_queue
+            for (name, _), queue in self.truth.queue_versions.items()
+            if name == job.spec.queue
+        }
+        return any(
+            other.spec.queue == job.spec.queue
+            and (
+                other.spec.priority > job.spec.priority
+                or (
+                    PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY in policies
+                    and _place(other) < _place(job)
+                )
+            )
+            for other in self.truth.by_uid.values()
+        ) and policies != {PreemptionPolicy.NEVER}
 
     def _was_drained(self, job: Job) -> bool:
         return any(

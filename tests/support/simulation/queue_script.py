@@ -8,7 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from interlock.resources.job import JobSpec
-from interlock.resources.queue import NamespaceSelector, QueueOrder, QueueSpec, StopPolicy
+from interlock.resources.queue import (
+    NamespaceSelector,
+    Preemption,
+    PreemptionPolicy,
+    QueueOrder,
+    QueueSpec,
+    StopPolicy,
+)
 from interlock.resources.values.amounts import Amount
 from support.simulation.script import (
     ApplyQueue,
@@ -78,3 +85,20 @@ def _spec(random: Random, order: QueueOrder | None, *, is_edit: bool = False) ->
         stop=random.choice(stops) if is_edit else StopPolicy.NONE,
         namespace_selector=elsewhere if is_edit and random.random() < 0.1 else None,
     )
+
+
+def with_preemption(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues in which some Jobs have to make room for others."""
+    policy = random.choice(tuple(PreemptionPolicy))
+    return tuple(_preempting(step, policy, random) for step in script)
+
+
+def _preempting(step: Step, policy: PreemptionPolicy, random: Random) -> Step:
+    act = step.act
+    if isinstance(act, ApplyQueue):
+        spec = replace(act.spec, preemption=Preemption(within_queue=policy))
+        return Step(step.at, ApplyQueue(act.name, spec))
+    if isinstance(act, CreateJob) and act.spec.queue is not None:
+        spec_ = replace(act.spec, priority=random.choice((0, 0, 1, 2, 5)))
+        return Step(step.at, replace(act, spec=spec_))
+    return step

@@ -8,7 +8,7 @@ from support.simulation.faults import FaultRates
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_people import QueuePeople
 from support.simulation.queue_promises import QUEUE_PROMISES
-from support.simulation.queue_script import with_queues
+from support.simulation.queue_script import with_preemption, with_queues
 from support.simulation.script import Step
 from support.simulation.world import RivalWorld, World
 
@@ -49,3 +49,26 @@ class RivalQueuePodWorld(_Queues, RivalPodWorld):
     """The same, with two control planes that both believe they lead."""
 
     name = "RivalQueuePodWorld"
+
+
+class _Preempts(_Queues):
+    """Has some Jobs of these worlds make room for others."""
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        super().__init__(seed, script, rates)
+        if script is None:
+            self.script = with_preemption(self.script, Random(f"{seed}:preemption"))
+
+
+class PreemptionWorld(_Preempts):
+    """Jobs that make room for others, on one machine."""
+
+    name = "PreemptionWorld"
+
+
+class RivalPreemptionWorld(_Preempts, RivalWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalPreemptionWorld"

@@ -18,8 +18,10 @@ from support.simulation.operation_world import (
 )
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_world import (
+    PreemptionWorld,
     QueuePodWorld,
     QueueWorld,
+    RivalPreemptionWorld,
     RivalQueuePodWorld,
     RivalQueueWorld,
 )
@@ -53,6 +55,8 @@ WORLDS: dict[str, type[World]] = {
         RivalQueueWorld,
         QueuePodWorld,
         RivalQueuePodWorld,
+        PreemptionWorld,
+        RivalPreemptionWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
     )

@@ -26,8 +26,9 @@ users' choice. One that waits for something other than room is passed over in bo
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from enum import Enum, auto
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,12 +44,21 @@ from interlock.admission.queues.demands import (
     most_tasks,
 )
 from interlock.admission.queues.lines import QueueLines, Shape
-from interlock.resources.actions import CreateResource, Decision, DeleteResource, RecordStatus
+from interlock.admission.queues.preemption import MOST_VICTIMS, Holding, coming_free, victims_for
+from interlock.resources.actions import (
+    CreateResource,
+    Decision,
+    DeleteResource,
+    RecordAdmission,
+    RecordStatus,
+)
+from interlock.resources.admission import AdmissionPhase, Eviction, EvictionReason
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.queue import (
     Demand,
     Member,
+    PreemptionPolicy,
     Queue,
     QueueOrder,
     Quota,
@@ -82,6 +92,13 @@ class Part(Struct, frozen=True):
     tasks: int
 
 
+class Victim(Struct, frozen=True):
+    """A Job that is to be put back, so that another finds room."""
+
+    job: Job
+    makes_room_for: Job
+
+
 class QuotaRecordView(Struct, frozen=True, kw_only=True):
     """One Queue: what it allows, its record, who of its holders counts, and who is next."""
 
@@ -94,6 +111,8 @@ class QuotaRecordView(Struct, frozen=True, kw_only=True):
     over_since: datetime | None = None
     #: Who is next, in order, with as much as there is room for.
     parts: tuple[Part, ...] = ()
+    #: Who has to make room for somebody who comes first, and for whom.
+    victims: tuple[Victim, ...] = ()
     #: Whether anybody waits.
     is_wanted: bool = False
     #: Whether the Job of a holder is not found, and not all about Jobs was heard up to its grant.
@@ -108,6 +127,10 @@ def view_of(
     holders = record.status.holders if record is not None else ()
     jobs = known.jobs
     kept = tuple(h for h in holders if not known.is_done(h))
+    cycle = None
+    if queue is not None and record is not None and _lets_in(queue, record):
+        cycle = _Cycle(known, lines, queue, kept, way_is_clear)
+        cycle.run()
     over = [ended_at(job) for h in holders if h not in kept and (job := jobs.get(job_of(h)))]
     return QuotaRecordView(
         name=name,
@@ -115,75 +138,158 @@ def view_of(
         record=record,
         kept=kept,
         over_since=min((at for at in over if at is not None), default=None),
-        parts=_parts(known, lines, queue, record, kept, way_is_clear),
+        parts=tuple(cycle.parts) if cycle is not None else (),
+        victims=tuple(cycle.victims) if cycle is not None else (),
         is_wanted=bool(lines.shapes(name)),
         is_unheard=any(is_unheard(h, job_of(h), jobs) for h in kept),
     )
 
 
-def _parts(
-    known: KnownQueues,
-    lines: QueueLines,
-    queue: Queue | None,
-    record: Quota | None,
-    kept: tuple[QuotaHolder, ...],
-    way_is_clear: WayIsClear,
-) -> tuple[Part, ...]:
-    """Who is next: the line in its order, each Job that fits beside those before it."""
-    if queue is None or record is None or not _lets_in(queue, record):
-        return ()
-    limits = limits_of(queue)
-    free = room(limits, (charged(h, known.jobs.get(job_of(h))) for h in kept))
-    granted = {(holder.uid, holder.epoch) for holder in kept}
-    promised: dict[Key, int] = {}
-    found: list[Part] = []
-    shapes = lines.shapes(queue.metadata.name)
-    heads = [
-        (places[0], 0, shape) for shape, places in shapes.items() if is_for(queue, shape.namespace)
-    ]
-    heapq.heapify(heads)
-    while heads and len(found) < MOST_GRANTS:
-        place, at, shape = heads[0]
-        following = _next(heads, shapes[shape], at)
-        job = known.jobs.get(place.job)
-        if job is None or (job.metadata.uid, job.status.admission.epoch) in granted:
-            following()
-            continue
+class _Cycle:
+    """One look at a line: grants as much as there is, in the order of the line.
+
+    What is free now is not all that counts. A Job for which others are put back has what they
+    hold as good as granted: whoever comes after it may have what is left beside.
+    """
+
+    def __init__(
+        self,
+        known: KnownQueues,
+        lines: QueueLines,
+        queue: Queue,
+        kept: tuple[QuotaHolder, ...],
+        way_is_clear: WayIsClear,
+    ) -> None:
+        self._known = known
+        self._lines = lines
+        self._queue = queue
+        self._way_is_clear = way_is_clear
+        self._limits = limits_of(queue)
+        self._policy = queue.spec.preemption.within_queue
+        self._granted = {(holder.uid, holder.epoch) for holder in kept}
+        self._promised: dict[Key, int] = {}
+        self._holdings: list[Holding] = []
+        counted = []
+        for holder in kept:
+            job = known.jobs.get(job_of(holder))
+            counted.append(charged(holder, job))
+            if job is not None and job.metadata.uid == holder.uid:
+                self._holdings.append(Holding(job, holder, counted[-1]))
+        self._free = room(self._limits, counted)
+        #: What is free once all are gone who are being put back.
+        self._later = dict(self._free)
+        if self._policy is not PreemptionPolicy.NEVER:
+            for name, amount in coming_free(self._holdings).items():
+                if name in self._later:
+                    self._later[name] += amount
+        self.parts: list[Part] = []
+        self.victims: list[Victim] = []
+
+    def run(self) -> None:
+        """Go through the line."""
+        shapes = self._lines.shapes(self._queue.metadata.name)
+        heads = [
+            (places[0], 0, shape)
+            for shape, places in shapes.items()
+            if is_for(self._queue, shape.namespace)
+        ]
+        heapq.heapify(heads)
+        while heads and len(self.parts) < MOST_GRANTS and len(self.victims) < MOST_VICTIMS:
+            place, at, shape = heads[0]
+            match self._look(place, shape):
+                case _Next.LINE_IS_HELD_UP:
+                    return
+                case _Next.NONE_ALIKE:
+                    heapq.heappop(heads)
+                case _Next.ALIKE if at + 1 < len(shapes[shape]):
+                    heapq.heapreplace(heads, (shapes[shape][at + 1], at + 1, shape))
+                case _Next.ALIKE:
+                    heapq.heappop(heads)
+
+    def _look(self, place: Place, shape: Shape) -> _Next:
+        job = self._known.jobs.get(place.job)
+        if job is None or (job.metadata.uid, job.status.admission.epoch) in self._granted:
+            return _Next.ALIKE
+        if not may_be_granted(job):
+            return _Next.ALIKE
         demand = Demand(
-            queue=queue.metadata.name,
+            queue=self._queue.metadata.name,
             tasks=shape.tasks,
             least=shape.least,
             each=dict(shape.each),
         )
-        tasks = most_tasks(demand.each, demand.tasks, free)
-        if tasks < demand.least:
-            heapq.heappop(heads)
-            if queue.spec.order is QueueOrder.STRICT_FIFO and could_ever_fit(demand, limits):
-                break
-            continue
-        if not may_be_granted(job):
-            following()
-        elif not way_is_clear(job, promised):
+        tasks = most_tasks(demand.each, demand.tasks, self._free)
+        if self._later != self._free:
+            tasks = min(tasks, most_tasks(demand.each, demand.tasks, self._later))
+        if not could_ever_fit(demand, self._limits):
+            return _Next.NONE_ALIKE
+        if (tasks >= demand.least or self._may_preempt) and not self._way_is_clear(
+            job, self._promised
+        ):
             # What keeps the first of alike Jobs waiting keeps those behind it waiting too.
-            heapq.heappop(heads)
-        else:
-            found.append(Part(job, demand, tasks))
-            for name, amount in taken(tasks, demand.each).items():
-                if name in free:
-                    free[name] -= amount
-            for lock, _ in shape.locks:
-                promised[lock] = promised.get(lock, 0) + 1
-            following()
-    return tuple(found)
+            return _Next.NONE_ALIKE
+        if tasks < demand.tasks and self._makes_room(job, place, demand, demand.tasks):
+            return self._held_up(_Next.ALIKE)
+        if tasks >= demand.least:
+            self._grant(job, demand, tasks, shape)
+            return _Next.ALIKE
+        if self._makes_room(job, place, demand, demand.least):
+            return self._held_up(_Next.ALIKE)
+        return self._held_up(_Next.NONE_ALIKE)
+
+    @property
+    def _may_preempt(self) -> bool:
+        return self._policy is not PreemptionPolicy.NEVER
+
+    def _held_up(self, other: _Next) -> _Next:
+        strict = self._queue.spec.order is QueueOrder.STRICT_FIFO
+        return _Next.LINE_IS_HELD_UP if strict else other
+
+    def _grant(self, job: Job, demand: Demand, tasks: int, shape: Shape) -> None:
+        self.parts.append(Part(job, demand, tasks))
+        _take(self._free, demand, tasks)
+        _take(self._later, demand, tasks)
+        for lock, _ in shape.locks:
+            self._promised[lock] = self._promised.get(lock, 0) + 1
+
+    def _makes_room(self, job: Job, place: Place, demand: Demand, tasks: int) -> bool:
+        """Keep room for a Job that others make way for, or are to."""
+        if not self._may_preempt:
+            return False
+        wanted = taken(tasks, demand.each)
+        lacks = any(amount > self._later.get(name, amount) for name, amount in wanted.items())
+        if lacks:
+            victims = victims_for(place, wanted, self._later, self._holdings, self._policy)
+            if not victims:
+                return False
+            self.victims += [Victim(victim, job) for victim in victims]
+            going = {victim.key for victim in victims}
+            for holding in self._holdings:
+                if holding.job.key in going:
+                    _add(self._later, holding.amounts)
+            self._holdings = [one for one in self._holdings if one.job.key not in going]
+        _take(self._later, demand, tasks)
+        return True
 
 
-def _next(
-    heads: list[tuple[Place, int, Shape]], places: Sequence[Place], at: int
-) -> Callable[[], object]:
-    """Go on with the next of alike Jobs."""
-    if at + 1 >= len(places):
-        return lambda: heapq.heappop(heads)
-    return lambda: heapq.heapreplace(heads, (places[at + 1], at + 1, heads[0][2]))
+class _Next(Enum):
+    """Who is looked at after a Job."""
+
+    ALIKE = auto()
+    NONE_ALIKE = auto()
+    LINE_IS_HELD_UP = auto()
+
+
+def _take(free: dict[str, int], demand: Demand, tasks: int) -> None:
+    for name, amount in taken(tasks, demand.each).items():
+        if name in free:
+            free[name] -= amount
+
+
+def _add(free: dict[str, int], amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        if name in free:
+            free[name] += amount
 
 
 def room(limits: Mapping[str, int], parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -219,7 +325,7 @@ def decide_quota(view: QuotaRecordView, now: datetime) -> Decision:
     if record.is_going:
         return Decision()
     members = _members(view, record)
-    is_news = bool(view.parts) or members != record.status.members
+    is_news = bool(view.parts or view.victims) or members != record.status.members
     gone = len(record.status.holders) - len(view.kept)
     drop_at = view.over_since + KEPT_ON_RECORD if view.over_since is not None else now
     if gone and not is_news and drop_at > now:
@@ -249,9 +355,27 @@ def _written(
     left = [holder.job for holder in record.status.holders if holder not in view.kept]
     told += [f"takes the room back of {_named(left)}"] if left else []
     told += ["takes in what the queue allows"] if members != record.status.members else []
+    told += (
+        [f"puts {_named([one.job.metadata.name for one in view.victims])} back for others"]
+        if (view.victims)
+        else []
+    )
     # Whoever did not get a part in this write may in the next.
-    again = now if len(new) == MOST_GRANTS else None
-    return Decision((RecordStatus(record, status),), again, "; ".join(told))
+    again = now if len(new) == MOST_GRANTS or len(view.victims) >= MOST_VICTIMS else None
+    changed = (RecordStatus(record, status),) if status != record.status else ()
+    put_back = (_put_back(victim, now) for victim in view.victims)
+    return Decision((*changed, *put_back), again, "; ".join(told))
+
+
+def _put_back(victim: Victim, now: datetime) -> RecordAdmission:
+    """Have a Job make room; it holds what it holds until its attempts are proven gone."""
+    first = victim.makes_room_for.metadata
+    told = f"job/{first.name} comes before it in its queue, and needs the room"
+    eviction = Eviction(reason=EvictionReason.PREEMPTED, message=told, began_at=now)
+    admission = replace(
+        victim.job.status.admission, phase=AdmissionPhase.EVICTING, eviction=eviction
+    )
+    return RecordAdmission(victim.job, admission)
 
 
 def _named(jobs: list[str]) -> str:

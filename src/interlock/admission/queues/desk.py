@@ -16,7 +16,7 @@ from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
-from interlock.resources.queue import Queue, Quota, QuotaHolder, demand_of
+from interlock.resources.queue import PreemptionPolicy, Queue, Quota, QuotaHolder, demand_of
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
 
 
@@ -55,7 +55,8 @@ class QueueDesk:
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
         demand = demand_of(expected.spec) if expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
-        if (moved and not _was_let_in(before, after)) or _leaves_room(before, after):
+        is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
+        if is_news or _leaves_room(before, after):
             yield from {quota_key(queue): None for queue in (was, now) if queue}
 
     def queue_changed(self, queue: Queue) -> Iterator[Key]:
@@ -77,6 +78,13 @@ class QueueDesk:
     def needing(self, claim: ClaimKey) -> Iterator[Key]:
         """The quotas in whose lines somebody needs a claim."""
         return map(quota_key, self._lines.needing(claim))
+
+    def _preempts(self, queue: str) -> bool:
+        """Whether whoever is let in may have to make room for others."""
+        found = self._known.queue(queue)
+        if found is None:
+            return False
+        return found.spec.preemption.within_queue is not PreemptionPolicy.NEVER
 
     def _enrol(self, key: Key, queue: str) -> None:
         was = self._queue_of.get(key, "")
