@@ -33,7 +33,6 @@ from interlock.control.stopping import end_task, stop_in_order
 from interlock.control.turns import PART
 from interlock.errors import InterlockError
 from interlock.execution.children import BY_PARENT, parents_of
-from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
@@ -46,7 +45,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
 from interlock.resources.queue import Queue, Quota
-from interlock.resources.tasks import TaskReport
+from interlock.resources.tasks import MOST_AT_ONCE, TaskReport
 from interlock.schedules.reconciler import SchedulesReconciler
 from interlock.store.contract import Journal, Store
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from interlock.execution.decide import decide
-from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import (
     Action,
@@ -43,6 +42,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.tasks import (
     KEPT_ENDED,
+    MOST_AT_ONCE,
     ExecutionReason,
     JobResult,
     ReportState,

@@ -20,6 +20,7 @@ from interlock.resources.actions import (
     StopTask,
 )
 from interlock.resources.job import Job
+from interlock.resources.readiness import turns_ready
 from interlock.resources.tasks import ExecutionStatus, TaskId, TaskState, TaskStatus
 
 #: While the runtime has not told all it knows, look again after this time.
@@ -42,7 +43,7 @@ def compose(
     """
     recorded = job.status.execution
     actions: list[Action] = [_stop(job, task) for task in halted.shorter]
-    quiet_until = _quiet_until(view, folded, execution, now)
+    quiet_until = _quiet_until(view, job, folded, execution, now)
     if execution is not recorded and quiet_until is None:
         actions.append(RecordExecution(job, execution))
     actions.extend(_stop(job, task) for task in halted.new)
@@ -69,11 +70,15 @@ def compose(
 
 
 def _quiet_until(
-    view: ExecutionView, folded: Folded, execution: ExecutionStatus, now: datetime
+    view: ExecutionView, job: Job, folded: Folded, execution: ExecutionStatus, now: datetime
 ) -> datetime | None:
-    """Until when it is not worth a write that tasks were seen to run, if that is all there is."""
-    since = folded.running_since
+    """Until when it is not worth a write that tasks were seen to run, or to be ready or not, if
+    that is all there is. With the last task that was waited for the Job is ready: that is told.
+    """
+    since = folded.turning_since
     if since is None or not view.patience or execution.active is not folded.active:
+        return None
+    if turns_ready(job, execution):
         return None
     return since + view.patience if since <= now < since + view.patience else None
 

@@ -46,8 +46,8 @@ class Folded(NamedTuple):
     over: tuple[EndedTask, ...] = ()
     #: Whether an attempt that is still active is not as it was recorded.
     news: bool = False
-    #: The earliest start among attempts that are new to run, when that is all the news there is.
-    running_since: datetime | None = None
+    #: The earliest moment among starts and turns of readiness, when they are all the news there is.
+    turning_since: datetime | None = None
 
 
 def fold(
@@ -56,7 +56,7 @@ def fold(
     """Hold each active attempt against what the runtime says of it."""
     still: list[TaskStatus] = []
     over: list[EndedTask] = []
-    starts: list[datetime] = []
+    turns: list[datetime] = []
     news = 0
     for task in active:
         report = reports.get((task.index, task.attempt))
@@ -67,14 +67,26 @@ def fold(
         still.append(seen)
         if seen is not task:
             news += 1
-            begins = seen.state is TaskState.RUNNING and task.state is TaskState.STARTING
-            if begins and report is not None and report.started_at is not None:
-                # A start without a moment would be new at every look, and never written.
-                starts.append(seen.started_at or report.started_at)
+            turned_at = None if report is None else _turned_at(task, seen, report)
+            if turned_at is not None:
+                turns.append(turned_at)
     if not news and not over:
         return Folded(active)
-    calm = not over and len(starts) == news
-    return Folded(tuple(still), tuple(over), news > 0, min(starts) if calm else None)
+    calm = not over and len(turns) == news
+    return Folded(tuple(still), tuple(over), news > 0, min(turns) if calm else None)
+
+
+def _turned_at(task: TaskStatus, seen: TaskStatus, report: TaskReport) -> datetime | None:
+    """When an attempt began, or became ready or not, if that is what is new.
+
+    Something without a moment would be new at every look, and never written.
+    """
+    if seen.state is not TaskState.RUNNING:
+        return None
+    if task.state is TaskState.STARTING:
+        return None if report.started_at is None else seen.started_at or report.started_at
+    is_turn = task.state is TaskState.RUNNING and task.ready is not seen.ready
+    return report.ready_at if is_turn else None
 
 
 def observe(
@@ -106,7 +118,7 @@ def _running(task: TaskStatus, report: TaskReport, now: datetime) -> TaskStatus:
     stops = task.stop_cause is not None or report.stopped
     ready = task.ready if stops or report.ready is None else report.ready
     is_known = task.state is state and task.started_at is not None
-    is_same = is_known and (task.pid, task.message, task.ready) == (pid, report.message, ready)
+    is_same = is_known and (task.pid, task.ready) == (pid, ready) and _says_the_same(task, report)
     if is_same and not _is_further(task.progress, report.progress):
         return task
     return replace(
@@ -119,6 +131,15 @@ def _running(task: TaskStatus, report: TaskReport, now: datetime) -> TaskStatus:
         ready=ready,
         progress=task.progress if report.progress is None else _bounded(report.progress),
     )
+
+
+def _says_the_same(task: TaskStatus, report: TaskReport) -> bool:
+    """Whether the words are no news: why an attempt is not ready is told once, and not each time
+    that its probe finds other words for it.
+    """
+    if task.message == report.message:
+        return True
+    return bool(task.message and report.message) and task.ready is report.ready is False
 
 
 def _is_further(known: Progress | None, told: Progress | None) -> bool:

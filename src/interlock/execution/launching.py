@@ -13,6 +13,7 @@ from interlock.execution.orders import part_of
 from interlock.resources.job import Job, JobSpec, steps_of
 from interlock.resources.steps import StepWork
 from interlock.resources.tasks import (
+    MOST_AT_ONCE,
     ExecutionStatus,
     RetryWait,
     TaskState,
@@ -21,10 +22,6 @@ from interlock.resources.tasks import (
     task_name,
 )
 from interlock.resources.work_types import type_of
-
-#: How many attempts of one Job are under way or waiting for a retry at a time, so that its
-#: status stays readable whatever the number of its tasks.
-MOST_AT_ONCE = 1_000
 
 
 class Chosen(NamedTuple):

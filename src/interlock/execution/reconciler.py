@@ -12,7 +12,7 @@ from interlock.control.reconciler import Change
 from interlock.execution.capacity import Capacity, rank_of, taken
 from interlock.execution.children import BY_PARENT, Children, counted, parent_key, under
 from interlock.execution.decide import Plan, plan
-from interlock.execution.launching import MOST_AT_ONCE, runtimes_of
+from interlock.execution.launching import runtimes_of
 from interlock.execution.leftovers import is_over
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
@@ -29,7 +29,7 @@ from interlock.resources.job import (
 from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.queue import Quota, is_granted, quota_name
-from interlock.resources.tasks import TaskId, TaskReport, TaskState
+from interlock.resources.tasks import MOST_AT_ONCE, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import has_ended, is_admitted
 
 _UNTIL_LISTED = timedelta(seconds=1)

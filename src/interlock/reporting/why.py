@@ -21,6 +21,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
+from interlock.resources.readiness import counted, pods_ready
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
 from interlock.resources.waits import Blocker, Facts, why_words
@@ -276,6 +277,7 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     if trouble is not None and trouble.order is not Order.LAUNCH:
         yield "trouble", _trouble_words(trouble, now)
     yield from _eviction(job, now)
+    yield from _readiness(job, now)
     yield from step_details(job)
     if job.is_going:
         yield "deleted", "it goes as soon as its tasks are proven gone"
@@ -306,6 +308,17 @@ def _eviction(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     times = plural(admission.evictions, "time")
     last = clock_time(eviction.ended_at, now)
     yield "put back", f"{times}, last at {last}, {who}{why}"
+
+
+def _readiness(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
+    """Whether as many tasks can do their work as may run at a time, and since when."""
+    condition = pods_ready(job)
+    if condition is None or has_ended(job) or not is_admitted(job):
+        return
+    is_so, needed = counted(job.spec, job.status.execution)
+    since_then = clock_time(condition.last_transition_time, now)
+    told = f"{is_so} of {plural(needed, 'task')} ready or done"
+    yield "ready", f"{condition.reason}: {told} (since {since_then})"
 
 
 def _ends(job: Job) -> Iterable[tuple[str, str]]:

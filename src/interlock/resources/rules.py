@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from interlock.findings import Findings, child, shortened
 from interlock.resources.naming import LABEL, LABEL_RULE, check_label_name
-from interlock.resources.values.durations import Duration
+from interlock.resources.values.durations import Duration, parse_duration
 from interlock.resources.values.quantities import parse_quantity
 from interlock.resources.values.texts import MAX_ARGUMENT_BYTES, check_word
 from interlock.timing.flaws import UnreadableError
@@ -309,13 +309,13 @@ class MoreThanNothing(Rule):
         return {"not": {"type": "string", "pattern": "^[0.dhms]*$"}}
 
 
-class AtLeastASecond(MoreThanNothing):
-    """A length of time that is not shorter than a second."""
+class AtLeast(MoreThanNothing):
+    """A length of time that is not shorter than another."""
 
-    def __init__(self) -> None:
+    def __init__(self, least: str) -> None:
         super().__init__()
-        self.expected = "expected at least 1s"
-        self.least = timedelta(seconds=1)
+        self.expected = f"expected at least {least}"
+        self.least = parse_duration(least)
 
     def test(self, one: str, rule: str) -> str:
         return f"{one} >= {rule}.least"
@@ -523,7 +523,7 @@ ProgramWord = Annotated[str, Word()]
 FilePath = Annotated[str, Given("expected a path"), Word()]
 Choice = Annotated[str, Given(), Word()]
 SomeTime = Annotated[Duration, MoreThanNothing()]
-ASecondOrMore = Annotated[Duration, AtLeastASecond()]
+ASecondOrMore = Annotated[Duration, AtLeast("1s")]
 
 
 # Where the rules of a noun are found

@@ -18,6 +18,9 @@ from interlock.resources.work import ProcessWork, Work
 #: Attempts are numbered by rounds: those of the first from 0, of the second from this number on,
 #: and so forth. No round has as many, so the number of an attempt says its round and rises with it.
 ATTEMPTS_IN_ROUND = 10_000
+#: How many attempts of one Job are under way or waiting for a retry at a time, so that its
+#: status stays readable whatever the number of its tasks.
+MOST_AT_ONCE = 1_000
 
 
 class TaskId(NamedTuple):
@@ -328,6 +331,8 @@ class TaskReport(Noun):
     reason: PendingReason | None = None
     #: Whether what runs can do its work; None when that is not told apart from running.
     ready: bool | None = None
+    #: Since when it is, or is not, if that is known.
+    ready_at: Moment | None = None
     #: How far it is, and what it returned when it ended, if it says so.
     progress: Progress | None = None
     returned: Returned | None = None

@@ -11,7 +11,7 @@ from typing import Any
 
 from interlock.resources.metadata import Noun
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
-from interlock.resources.process import EnvFile, ProcessLimits
+from interlock.resources.process import EnvFile, ProcessLimits, ReadinessProbe
 
 
 class Work(Noun, tag_field="type"):
@@ -31,6 +31,7 @@ class ProcessWork(Work, tag="process"):
     user: str | None = None
     group: str | None = None
     limits: ProcessLimits = ProcessLimits()
+    readiness_probe: ReadinessProbe | None = None
 
 
 class PodWork(Work, tag="pod"):

@@ -19,7 +19,7 @@ from interlock.findings import Findings
 from interlock.resources.checks.pods import check_batch_job, check_pod
 from interlock.resources.job import JobSpec
 from interlock.resources.pods import BatchJobTemplate, PodTemplate, TemplateMetadata
-from interlock.resources.process import ProcessSpec
+from interlock.resources.process import ProcessSpec, ReadinessProbe
 from interlock.resources.steps import PythonSpec, StepWork
 from interlock.resources.values.free_form import Walk, with_texts
 from interlock.resources.values.texts import MAX_OBJECT_BYTES, check_free_form
@@ -152,6 +152,18 @@ def _process_texts(process: ProcessSpec) -> Iterator[Text]:
         yield "spec.process.workingDir", None, process.working_dir
     if process.stdin is not None:
         yield "spec.process.stdin", None, process.stdin
+    if process.readiness_probe is not None:
+        yield from _probe_texts(process.readiness_probe)
+
+
+def _probe_texts(probe: ReadinessProbe) -> Iterator[Text]:
+    if probe.exec is not None:
+        for at, word in enumerate(probe.exec.command):
+            yield "spec.process.readinessProbe.exec.command", at, word
+    if probe.http_get is not None:
+        yield "spec.process.readinessProbe.httpGet.path", None, probe.http_get.path
+    if probe.file is not None:
+        yield "spec.process.readinessProbe.file.path", None, probe.file.path
 
 
 def _process_work(process: ProcessSpec, values: Values) -> ProcessWork:
@@ -166,6 +178,7 @@ def _process_work(process: ProcessSpec, values: Values) -> ProcessWork:
         user=process.user,
         group=process.group,
         limits=process.limits,
+        readiness_probe=process.readiness_probe,
     )
 
 
@@ -178,6 +191,9 @@ def _plain_texts(process: ProcessSpec) -> Iterator[str]:
         yield source.file
     yield process.working_dir or ""
     yield process.stdin or ""
+    if process.readiness_probe is not None:
+        for _, _, text in _probe_texts(process.readiness_probe):
+            yield text
 
 
 def _with_values(process: ProcessSpec, values: Mapping[str, str]) -> ProcessSpec:
@@ -192,6 +208,19 @@ def _with_values(process: ProcessSpec, values: Mapping[str, str]) -> ProcessSpec
         env_from=tuple(replace(source, file=put(source.file)) for source in process.env_from),
         working_dir=None if process.working_dir is None else put(process.working_dir),
         stdin=None if process.stdin is None else put(process.stdin),
+        readiness_probe=_probe_with(process.readiness_probe, put),
+    )
+
+
+def _probe_with(probe: ReadinessProbe | None, put: Callable[[str], str]) -> ReadinessProbe | None:
+    if probe is None:
+        return None
+    command, http, file = probe.exec, probe.http_get, probe.file
+    return replace(
+        probe,
+        exec=command and replace(command, command=tuple(map(put, command.command))),
+        http_get=http and replace(http, path=put(http.path)),
+        file=file and replace(file, path=put(file.path)),
     )
 
 

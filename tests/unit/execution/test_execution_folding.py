@@ -125,6 +125,30 @@ class TestReady:
 
         assert observe(going, a_report(**report), True, T0) is going
 
+    @pytest.mark.parametrize(
+        ("held", "told", "is_news"),
+        [
+            pytest.param("", "exit code 1", True, id="the first words"),
+            pytest.param("exit code 1", "exit code 2", False, id="other words"),
+            pytest.param("exit code 1", "", True, id="no words any more"),
+        ],
+    )
+    def test_why_it_is_not_ready_is_told_once(self, held: str, told: str, is_news: bool) -> None:
+        task = a_task(state=RUNNING, ready=False, message=held)
+        seen = observe(task, a_report(ready=False, message=told), True, T0)
+
+        assert isinstance(seen, TaskStatus)
+        assert (seen is not task, seen.message) == (is_news, told if is_news else held)
+
+    def test_a_turn_of_readiness_can_wait_as_a_start_can(self) -> None:
+        held = (a_task(0, state=RUNNING, ready=False), a_task(1))
+        reports = {
+            (0, 0): a_report(index=0, ready=True, ready_at=at(2)),
+            (1, 0): a_report(index=1, started_at=at(3)),
+        }
+
+        assert fold(held, reports, True, at(4)).turning_since == at(2)
+
     def test_what_is_unknown_is_not_ready(self) -> None:
         ready = a_task(state=RUNNING, ready=True)
         lost = observe(ready, a_report(ReportState.UNKNOWN), True, T0)
@@ -323,8 +347,8 @@ def test_only_starts_are_calm_news() -> None:
     calm = fold(active, {(0, 0): first, (1, 0): second}, True, at(3))
     mixed = fold(active, {(0, 0): first, (1, 0): exited(index=1)}, True, at(3))
 
-    assert calm.running_since == at(1)
-    assert mixed.running_since is None
+    assert calm.turning_since == at(1)
+    assert mixed.turning_since is None
 
 
 @pytest.mark.parametrize(
@@ -341,4 +365,4 @@ def test_a_start_waits_for_company_only_if_its_moment_is_told(
     folded = fold((a_task(),), {(report.index, report.attempt): report}, True, at(4))
 
     assert folded.news
-    assert folded.running_since == since
+    assert folded.turning_since == since

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from execution_builders import (
+    ADMITTED,
     a_report,
     a_task,
     an_admitted_job,
@@ -23,13 +24,14 @@ from execution_builders import (
 from msgspec.structs import replace
 
 from interlock.execution.decide import plan
-from interlock.execution.launching import MOST_AT_ONCE
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import AddFinalizer, Decision, LaunchTask
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus
-from interlock.resources.job import JOB_FINALIZER, JobPhase, Parallelism, Retries
-from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.job import JOB_FINALIZER, Job, JobPhase, Parallelism, Retries
+from interlock.resources.process import FileProbe, NoopSpec, ProcessSpec, ReadinessProbe
+from interlock.resources.readiness import with_readiness
 from interlock.resources.tasks import (
+    MOST_AT_ONCE,
     ExecutionReason,
     JobResult,
     ReportState,
@@ -204,6 +206,46 @@ def test_a_start_is_not_worth_a_write_at_once(now: datetime, is_written: bool) -
     assert kinds(decision) == (["RecordExecution"] if is_written else [])
     if not is_written:
         assert decision.wake_at == at(1)
+
+
+def a_probed_pair(*ready: bool) -> Job:
+    """A Job of two tasks with a probe, of which so many are recorded as ready."""
+    probe = ReadinessProbe(file=FileProbe(path="up"))
+    tasks = [a_task(at, state=TaskState.RUNNING, ready=each) for at, each in enumerate(ready)]
+    job = an_admitted_job(
+        execution=started(*tasks, total=2),
+        process=ProcessSpec(command=("serve",), readiness_probe=probe),
+        parallelism=Parallelism(count=2),
+    )
+    conditions = with_readiness(job, (), ADMITTED, job.status.execution, T0)
+    return replace(job, status=replace(job.status, conditions=conditions))
+
+
+def is_ready_now(index: int, ready: bool) -> TaskReport:
+    return a_report(index=index, ready=ready, ready_at=at(5))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "told", "now", "is_written"),
+    [
+        pytest.param((False, False), (True, False), at(5.5), False, id="one of two is ready"),
+        pytest.param((False, False), (True, False), at(6), True, id="a second later still one"),
+        pytest.param((True, False), (True, True), at(5.5), True, id="with the other the Job is"),
+        pytest.param((False, False), (True, True), at(5.5), True, id="both at once"),
+        pytest.param((True, True), (True, False), at(5.5), True, id="the Job is not any more"),
+        pytest.param((True, False), (False, False), at(5.5), False, id="one more is not"),
+    ],
+)
+def test_a_turn_of_readiness_waits_for_company_unless_the_job_turns_with_it(
+    recorded: tuple[bool, bool], told: tuple[bool, bool], now: datetime, is_written: bool
+) -> None:
+    reports = [is_ready_now(at, ready) for at, ready in enumerate(told)]
+
+    decision = look(a_probed_pair(*recorded), *reports, now=now, patience=timedelta(seconds=1))
+
+    assert kinds(decision) == (["RecordExecution"] if is_written else [])
+    if not is_written:
+        assert decision.wake_at == at(6)
 
 
 def test_a_task_that_ends_between_looks_needs_one_write() -> None:

@@ -24,7 +24,14 @@ from interlock.resources.admission import (
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job, JobPhase, JobStatus, Retries
 from interlock.resources.lock import Lock
-from interlock.resources.metadata import Order, OwnerReference, Trouble
+from interlock.resources.metadata import (
+    Condition,
+    ConditionStatus,
+    Order,
+    OwnerReference,
+    Trouble,
+)
+from interlock.resources.process import FileProbe, ProcessSpec, ReadinessProbe
 from interlock.resources.tasks import (
     ExecutionReason,
     ExecutionStatus,
@@ -369,3 +376,33 @@ def test_a_stop_that_the_cluster_denies_is_not_told_as_given() -> None:
     told = dict(answer.details)
     assert told["trouble"].startswith("its stop is denied by the cluster: no (4 m;")
     assert told["task"].startswith("job-0-0 killing, to be stopped for 4 m:")
+
+
+def test_a_probed_job_tells_how_many_of_its_tasks_are_ready() -> None:
+    probe = ReadinessProbe(file=FileProbe(path="up"))
+    job = running("ring", process=ProcessSpec(command=("serve",), readiness_probe=probe))
+    task = TaskStatus(
+        name="ring-0-0",
+        index=0,
+        attempt=0,
+        state=TaskState.RUNNING,
+        created_at=T0,
+        started_at=T0,
+        ready=False,
+        message="readiness probe: exit code 1",
+    )
+    condition = Condition(
+        type="PodsReady",
+        status=ConditionStatus.FALSE,
+        reason="WaitForStart",
+        last_transition_time=T0,
+    )
+    execution = replace(job.status.execution, active=(task,))
+    status = replace(job.status, execution=execution, conditions=(condition,))
+
+    answer = why(replace(job, status=status))
+
+    assert answer.details == (
+        ("ready", "WaitForStart: 0 of 1 task ready or done (since 12:00:00 UTC)"),
+        ("task", "ring-0-0 running for 4 m, not ready: readiness probe: exit code 1"),
+    )

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Wait, WaitReason
 from interlock.resources.cluster import Lease, LeaseSpec, Namespace
@@ -13,8 +14,24 @@ from interlock.resources.codec import from_builtins
 from interlock.resources.describe.columns import ALWAYS
 from interlock.resources.job import JobPhase, JobStatus, Parallelism
 from interlock.resources.kinds import KINDS, columns_of
-from interlock.resources.metadata import Metadata, Order, Resource, Trouble
-from interlock.resources.tasks import EndedTask, ExecutionStatus, JobResult, RetryWait, TaskResult
+from interlock.resources.metadata import (
+    Condition,
+    ConditionStatus,
+    Metadata,
+    Order,
+    Resource,
+    Trouble,
+)
+from interlock.resources.process import FileProbe, ProcessSpec, ReadinessProbe
+from interlock.resources.tasks import (
+    EndedTask,
+    ExecutionStatus,
+    JobResult,
+    RetryWait,
+    TaskResult,
+    TaskState,
+    TaskStatus,
+)
 from interlock.resources.values.indexes import IndexSet
 from interlock.resources.words import format_age
 from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
@@ -72,10 +89,39 @@ def test_a_job_that_waits() -> None:
         "Started": "",
         "Ended": "",
         "Exit": "",
+        "Ready": "",
         "By": "",
         "Message": "",
         "Title": "",
     }
+
+
+def test_a_wide_list_shows_how_far_a_probed_job_is_from_being_ready() -> None:
+    """Of one that is over it says nothing: nobody waits for that any more."""
+    task = TaskStatus(name="a-0-0", index=0, attempt=0, state=TaskState.RUNNING, created_at=T0)
+    begun = ExecutionStatus(
+        total=3, started_at=T0, active=(replace(task, ready=True), replace(task, index=1))
+    )
+    status = JobStatus(
+        phase=JobPhase.RUNNING,
+        admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED),
+        execution=begun,
+        conditions=(
+            Condition(
+                type="PodsReady",
+                status=ConditionStatus.FALSE,
+                reason="WaitForStart",
+                last_transition_time=T0,
+            ),
+        ),
+    )
+    probe = ReadinessProbe(file=FileProbe(path="up"))
+    process = ProcessSpec(command=("serve",), readiness_probe=probe)
+    job = a_job("a", status=status, process=process, parallelism=Parallelism(count=3))
+    over = replace(begun, active=(), result=JobResult.FAILED)
+
+    assert row(job)["Ready"] == "1/3 WaitForStart"
+    assert row(replace(job, status=replace(status, execution=over)))["Ready"] == ""
 
 
 @pytest.mark.parametrize(

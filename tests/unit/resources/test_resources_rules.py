@@ -34,10 +34,18 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.lock import LockSpec
 from interlock.resources.metadata import GROUP
 from interlock.resources.options import OptionSpec
-from interlock.resources.process import EnvFile, ProcessSpec
+from interlock.resources.process import (
+    EnvFile,
+    ExecProbe,
+    FileProbe,
+    HttpProbe,
+    ProcessSpec,
+    ReadinessProbe,
+    TcpProbe,
+)
 from interlock.resources.rules import (
     After,
-    AtLeastASecond,
+    AtLeast,
     AtLeastOne,
     DnsLabel,
     Entries,
@@ -83,6 +91,11 @@ GOOD: dict[type[Struct], Body] = {
     LockRequest: {"key": "db"},
     ProcessSpec: {"command": ["true"]},
     EnvFile: {"file": "a"},
+    ReadinessProbe: {"file": {"path": "a"}},
+    ExecProbe: {"command": ["true"]},
+    TcpProbe: {"port": 80},
+    HttpProbe: {"port": 80},
+    FileProbe: {"path": "a"},
     Step: STEP,
     StepWork: STEP["run"],
     PythonSpec: {"function": "f"},
@@ -121,6 +134,10 @@ VALUES: dict[tuple[type[Struct], str], Any] = {
     (Step, "undo"): STEP["run"],
     (Step, "undoRetries"): {"limit": 1},
     (JobSpec, "forceDeleteAfter"): "1m",
+    (ReadinessProbe, "exec"): {"command": ["true"]},
+    (ReadinessProbe, "tcpSocket"): {"port": 80},
+    (ReadinessProbe, "httpGet"): {"port": 80},
+    (ReadinessProbe, "file"): {"path": "a"},
     (Parallelism, "count"): 2,
     (Parallelism, "keys"): ["a"],
     (Parallelism, "matrix"): {"a": ["b"]},
@@ -141,6 +158,8 @@ TEXTS: dict[str, tuple[list[str], list[str]]] = {
         ["", "/a", "a/", "a//b", "a b", "a/../b", ".", "x" * 201],
     ),
     "redact": (["a", "db.key", "x" * 253], ["", "a b", "x" * 254]),
+    "host": (["localhost", "10.0.0.1", "::1", "x" * 253], ["a b", "x" * 254]),
+    "HttpProbe.path": (["/", "/a?b=c%20d", "/" + "x" * 2000], ["", "a", "/a b", "/" + "x" * 2001]),
     "function": (["f", "_a.b:C-1"], ["", "1a", "a b", "x" * 201]),
 }
 #: Names in maps on both sides of each pattern.
@@ -302,8 +321,9 @@ def boundary(
             yield from (Side("a-1", True), Side("x" * longest, True))
             yield from (Side(bad, False) for bad in ("", "A", "-a", "a.b", "x" * (longest + 1)))
         case Matches():
-            yield from (Side(one, True) for one in TEXTS[name][0])
-            yield from (Side(one, False) for one in TEXTS[name][1])
+            good, bad = TEXTS.get(f"{field[0].__name__}.{name}") or TEXTS[name]
+            yield from (Side(one, True) for one in good)
+            yield from (Side(one, False) for one in bad)
         case Word():
             yield from (Side("a\n", True), Side("a\0", False), Side("x" * (1 << 17), False))
         case OneLine():
@@ -313,8 +333,10 @@ def boundary(
             inside = with_items(kind)
             yield from (Side({one: inside}, True) for one in NAMES[name][0])
             yield from (Side({one: inside}, False, in_schema=False) for one in NAMES[name][1])
-        case AtLeastASecond():
-            yield from (Side("1s", True), Side("0s", False), Side("999ms", False, in_schema=False))
+        case AtLeast(least=least):
+            ms = round(least.total_seconds() * 1000)
+            yield from (Side(f"{ms}ms", True), Side("0s", False))
+            yield Side(f"{ms - 1}ms", False, in_schema=False)
         case MoreThanNothing():
             yield from (Side("1ms", True), Side("0", False), Side("0h0.0s", False))
         case Quantity():

@@ -8,6 +8,7 @@ list, `{}` a value of a map. What cannot be said at all is listed in the tests, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from interlock.resources.kinds import Kind
 from interlock.resources.naming import LABEL, LABEL_RULE
 from interlock.resources.rules import (
     After,
-    AtLeastASecond,
+    AtLeast,
     AtLeastOne,
     ExactlyOne,
     FirstGiven,
@@ -106,8 +107,9 @@ def _of_rule(given: Rule) -> Schema:
             return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
         case OneLine():
             return given.schema() | {"pattern": _ONE_LINE}
-        case AtLeastASecond():
-            return {VALIDATIONS: [rule(f"{_MILLISECONDS} >= 999.5", given.expected)]}
+        case AtLeast(least=least):
+            enough = least / timedelta(milliseconds=1) - 0.5
+            return {VALIDATIONS: [rule(f"{_MILLISECONDS} >= {enough}", given.expected)]}
         case MoreThanNothing():
             return {VALIDATIONS: [rule(f"{_MILLISECONDS} > 0.5", given.expected)]}
         case FirstGiven():

@@ -21,6 +21,7 @@ from interlock.resources.job import CREATOR_ANNOTATION, Job
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Order, Resource
 from interlock.resources.queue import Queue, Quota
+from interlock.resources.readiness import pods_ready, ready_words
 from interlock.resources.transitions import ended_at, has_ended
 from interlock.resources.variables import task_count
 from interlock.resources.waits import column_words
@@ -170,6 +171,14 @@ def _job_message(job: Job) -> str:
     return job.status.execution.message or job.status.admission.message
 
 
+def _job_ready(job: Job) -> str:
+    """How many tasks are ready, and where the Job is on its way to that; empty when over."""
+    condition = pods_ready(job)
+    if condition is None or has_ended(job):
+        return ""
+    return f"{ready_words(job)} {condition.reason}"
+
+
 def _job_title(job: Job) -> str:
     return job.spec.title
 
@@ -260,6 +269,13 @@ JOB_COLUMNS = (
             ".status.execution.ended[-1:].exitCode",
             "Exit code of the newest attempt that is over.",
         ),
+    ),
+    plain_column(
+        "Ready",
+        _job_ready,
+        "Tasks that are ready or done, of as many as have to be, and how far that is.",
+        Pointer('.status.conditions[?(@.type=="PodsReady")].reason', "Why it is ready, or not."),
+        wide=True,
     ),
     plain_column(
         "By",

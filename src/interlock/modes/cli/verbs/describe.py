@@ -100,6 +100,9 @@ def _job(session: Session, job: dict[str, Any], why: dict[str, Any] | None) -> l
         lines.append(f"{'Outcome:':<13} {last_line(job)}")
     elif why and why.get("waits"):
         lines += _why(session, why)
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "PodsReady":
+            lines.append(f"{'Ready:':<13} {_readiness(condition)}")
     grants = (status.get("admission") or {}).get("grants") or []
     if grants:
         told = ", ".join(f"{grant['key']} (token {grant['token']})" for grant in grants)
@@ -112,6 +115,11 @@ def _job(session: Session, job: dict[str, Any], why: dict[str, Any] | None) -> l
         rows = [_attempt(attempt) for attempt in attempts]
         lines += ["Tasks:", *(f"  {line}" for line in session.terminal.lines(headers, rows))]
     return lines
+
+
+def _readiness(condition: dict[str, Any]) -> str:
+    told = f"{condition['status']} ({condition['reason']}): {condition.get('message', '')}"
+    return f"{told}, since {day_and_time(condition['lastTransitionTime'])}"
 
 
 def _why(session: Session, why: dict[str, Any]) -> list[str]:
