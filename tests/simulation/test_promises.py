@@ -48,6 +48,8 @@ PIECES = {
     "RivalQueuePodWorld": 2,
     "PreemptionWorld": 4,
     "RivalPreemptionWorld": 4,
+    "GateWorld": 4,
+    "RivalGateWorld": 4,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
 }

@@ -189,6 +189,9 @@ def _held_back(job: Job, now: datetime) -> tuple[Wait, ...]:
         waits.append(Wait(reason=WaitReason.DEACTIVATED))
     if spec.start_after is not None and spec.start_after > now:
         waits.append(Wait(reason=WaitReason.NOT_YET_DUE, until=spec.start_after))
+    requeue = job.status.admission.requeue
+    if requeue is not None and requeue.at is not None and requeue.at > now:
+        waits.append(Wait(reason=WaitReason.BACKOFF, until=requeue.at))
     return tuple(waits)
 
 
@@ -236,7 +239,14 @@ def _admit(view: JobView, now: datetime) -> Decision:
     job = view.job
     grants = tuple(_grant(claim) for claim in view.claims)
     part = view.quota.grant if view.quota is not None else None
-    quota = part and QuotaGrant(queue=part.queue, token=part.token, tasks=part.tasks)
+    quota = None
+    if part is not None and view.quota is not None:
+        quota = QuotaGrant(
+            queue=part.queue,
+            token=part.token,
+            tasks=part.tasks,
+            awaits_ready=view.quota.awaits_ready,
+        )
     admission = replace(
         _seen(job),
         phase=AdmissionPhase.ADMITTED,

@@ -29,12 +29,23 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from interlock.resources.actions import Decision, RecordAdmission
+from interlock.admission.ready_timers import (
+    clock_of,
+    is_given_up,
+    next_try,
+    policy_of,
+    timed_out,
+    tries_of,
+)
+from interlock.resources.actions import Decision, RecordAdmission, ReviseJob
 from interlock.resources.admission import (
     AdmissionPhase,
     AdmissionStatus,
     Eviction,
     EvictionReason,
+    Requeue,
+    Wait,
+    WaitReason,
 )
 from interlock.resources.job import (
     REQUEUE_ANNOTATION,
@@ -44,6 +55,8 @@ from interlock.resources.job import (
     keeps_its_turn,
 )
 from interlock.resources.queue import Queue, StopPolicy
+from interlock.resources.readiness import is_ready_now, pods_ready
+from interlock.resources.ready_gate import RequeuingTimestamp
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 
 _ORDER = (REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION)
@@ -54,9 +67,19 @@ def decide_eviction(job: Job, now: datetime, queue: Queue | None = None) -> Deci
     if not is_admitted(job) or has_ended(job):
         return Decision()
     if is_evicting(job):
-        return _put_back(job, now)
+        return _put_back(job, queue, now)
     eviction = _ordered(job, now) or _drained(job, queue, now)
-    return Decision() if eviction is None else _evict(job, eviction)
+    if eviction is not None:
+        return _evict(job, eviction)
+    policy = policy_of(job, queue)
+    clock = clock_of(job, policy)
+    if clock is None or clock.ends_at > now:
+        return Decision(wake_at=None if clock is None else clock.ends_at)
+    if is_given_up(job, policy):
+        # It is put back once that is written, as anybody who is taken out of a Queue.
+        told = f"was not ready in time {tries_of(job) + 1} times: is taken out of its queue"
+        return Decision((ReviseJob(job, replace(job.spec, active=False)),), reason=told)
+    return _evict(job, timed_out(clock, now), next_try(job, policy, now))
 
 
 def is_ordered_back(job: Job) -> bool:
@@ -77,7 +100,7 @@ def concerns_eviction(before: Job | None, after: Job | None) -> bool:
         return not after.status.execution.active
     old, new = before.metadata.annotations, after.metadata.annotations
     is_new = not is_admitted(before) or before.metadata.uid != after.metadata.uid
-    is_new |= before.spec.active != after.spec.active
+    is_new |= before.spec != after.spec or pods_ready(before) != pods_ready(after)
     return is_new or any(old.get(name) != new.get(name) for name in _ORDER)
 
 
@@ -99,19 +122,28 @@ def _drained(job: Job, queue: Queue | None, now: datetime) -> Eviction | None:
     if keeps_its_turn(job.spec) or job.is_going:
         return None
     if not job.spec.active:
-        return Eviction(reason=EvictionReason.DEACTIVATED, began_at=now)
+        tries = policy_of(job, queue).limit
+        was_limited = tries is not None and tries_of(job) >= tries and not is_ready_now(job)
+        cause = "RequeuingLimitExceeded" if was_limited else ""
+        return Eviction(reason=EvictionReason.DEACTIVATED, cause=cause, began_at=now)
     if queue is not None and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN:
         told = f"queue {queue.metadata.name} is drained"
         return Eviction(reason=EvictionReason.QUEUE_STOPPED, message=told, began_at=now)
     return None
 
 
-def _evict(job: Job, eviction: Eviction) -> Decision:
-    admission = replace(job.status.admission, phase=AdmissionPhase.EVICTING, eviction=eviction)
+def _evict(job: Job, eviction: Eviction, requeue: Requeue | None = None) -> Decision:
+    """Begin; `requeue` is when it is tried again, where it is put back for not being ready."""
+    admission = replace(
+        job.status.admission,
+        phase=AdmissionPhase.EVICTING,
+        eviction=eviction,
+        requeue=requeue or job.status.admission.requeue,
+    )
     return Decision((RecordAdmission(job, admission),), reason=f"is put back: {_told(eviction)}")
 
 
-def _put_back(job: Job, now: datetime) -> Decision:
+def _put_back(job: Job, queue: Queue | None, now: datetime) -> Decision:
     execution, admission = job.status.execution, job.status.admission
     if execution.active or execution.stopping_for is not None:
         # What is left of it is stopped first; or else it ends, and is not put back at all.
@@ -120,7 +152,16 @@ def _put_back(job: Job, now: datetime) -> Decision:
     assert eviction is not None, f"{job.key}: evicting for no reason"
     # Whoever is put back on demand waits behind others; whoever has to make way keeps its place.
     keeps = eviction.reason is not EvictionReason.REQUEUED
+    requeue = admission.requeue
+    if eviction.reason is EvictionReason.DEACTIVATED:
+        requeue = None
+    elif eviction.reason is EvictionReason.PODS_READY_TIMEOUT:
+        keeps = policy_of(job, queue).timestamp is RequeuingTimestamp.CREATION
+    until = requeue.at if requeue is not None else None
+    waits = (Wait(reason=WaitReason.BACKOFF, until=until),) if until and until > now else ()
     waiting = AdmissionStatus(
+        waits=waits,
+        requeue=requeue,
         sequence=admission.sequence if keeps else 0,
         epoch=admission.epoch + 1,
         replaced_by=admission.replaced_by,

@@ -42,6 +42,10 @@ class WaitReason(StrEnum):
     QUEUE_NOT_ALLOWED = "QueueNotAllowed"
     #: Its Queue lets nobody in: spec.stop.
     QUEUE_STOPPED = "QueueStopped"
+    #: It has room, and nobody is let in before others of its Queue are ready.
+    GATE_CLOSED = "WaitingForPodsReady"
+    #: It was not ready in time, and waits for its next try.
+    BACKOFF = "RequeueBackoff"
     #: A person took it out of its Queue: spec.active is false.
     DEACTIVATED = "Deactivated"
 
@@ -64,6 +68,8 @@ class EvictionReason(StrEnum):
     QUEUE_STOPPED = "QueueStopped"
     #: Its spec.active is false.
     DEACTIVATED = "Deactivated"
+    #: Not all of its tasks were ready in time: spec.waitForPodsReady.
+    PODS_READY_TIMEOUT = "PodsReadyTimeout"
     #: A Job that comes before it in its Queue needs the room: spec.preemption.
     PREEMPTED = "Preempted"
 
@@ -111,6 +117,15 @@ class QuotaGrant(Noun):
     token: int
     #: How many tasks may run at a time.
     tasks: int
+    #: Whether the Job has to be ready in time.
+    awaits_ready: bool = False
+
+
+class Requeue(Noun):
+    """How often a Job was put back since it was not ready in time, and when it is tried again."""
+
+    count: int
+    at: Moment | None = None
 
 
 class Eviction(Noun):
@@ -118,6 +133,9 @@ class Eviction(Noun):
 
     reason: EvictionReason
     began_at: Moment
+    #: What it was put back for in particular: WaitForStart, WaitForRecovery,
+    #: RequeuingLimitExceeded.
+    cause: str = ""
     #: Who ordered it, and what they said about it.
     by: str = ""
     message: str = ""
@@ -146,4 +164,6 @@ class AdmissionStatus(Noun):
     replaced_by: str = ""
     #: How often it was put back, and how that went the last time.
     evictions: int = 0
+    #: How its tries to be ready went; kept until it is taken out of its Queue for it.
+    requeue: Requeue | None = None
     eviction: Eviction | None = None

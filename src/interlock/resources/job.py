@@ -13,6 +13,7 @@ from interlock.resources.naming import MAX_JOB_NAME, MAX_LABEL
 from interlock.resources.operation import ELABORATION, is_undo, step_of
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.rules import (
     After,
     Choice,
@@ -211,6 +212,7 @@ class JobSpec(Noun):
         ),
         OnlyWith("resources", "queue", expected="is for a Job that names a spec.queue"),
         OnlyWith("min_parallelism", "queue", expected="is for a Job that names a spec.queue"),
+        OnlyWith("wait_for_pods_ready", "queue", expected="is for a Job that names a spec.queue"),
         After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
     )
 
@@ -270,6 +272,8 @@ class JobSpec(Noun):
     min_parallelism: TaskCount | None = None
     #: While false the Job does not start; one that was let in is put back, and waits.
     active: bool = True
+    #: How long it may take to be ready, where that differs from what its Queue says.
+    wait_for_pods_ready: WaitForPodsReady | None = None
     #: What sort of operation it is, such as `create_app`.
     type: Line = ""
     #: A line for people.

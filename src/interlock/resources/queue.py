@@ -8,6 +8,7 @@ from typing import Annotated
 from interlock.resources.job import QUEUE_NAME, RESOURCE_NAMES, Job, JobSpec, TaskCount
 from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Status
 from interlock.resources.naming import MAX_LABEL
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.rules import DnsLabel, Entries, Items, Unique
 from interlock.resources.transitions import tasks_left
 from interlock.resources.values.amounts import Amount
@@ -86,6 +87,8 @@ class QueueSpec(Noun):
     stop: StopPolicy = StopPolicy.NONE
     #: Who has to make room for whom.
     preemption: Preemption = Preemption()
+    #: Whether its Jobs have to be ready in time, all their tasks at once.
+    wait_for_pods_ready: WaitForPodsReady | None = None
     #: The namespaces whose Jobs may use it; every namespace where it is not given.
     namespace_selector: NamespaceSelector | None = None
 
@@ -113,6 +116,8 @@ class Member(Noun):
     limits: dict[str, Amount] = {}
     order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
     stop: StopPolicy = StopPolicy.NONE
+    #: Whether nobody is let in while somebody who was is not ready.
+    blocks: bool = False
 
 
 class QuotaHolder(Noun):

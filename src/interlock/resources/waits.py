@@ -193,6 +193,23 @@ def _stopped_why(wait: Wait, _: Facts) -> str:
     return f"queue {wait.key} lets nobody in: its spec.stop says so"
 
 
+def _gate_why(wait: Wait, _: Facts) -> str:
+    return f"queue {wait.key} lets nobody in while a Job of it is not ready, and one is not"
+
+
+def _backoff_column(wait: Wait, now: datetime) -> str:
+    if wait.until is None:
+        return wait.reason.value
+    return f"its next try in {format_age(max(wait.until - now, timedelta(0)))}"
+
+
+def _backoff_why(wait: Wait, facts: Facts) -> str:
+    requeue = facts.job.status.admission.requeue
+    times = f" for the {requeue.count}. time" if requeue is not None else ""
+    at = f" before {clock_time(wait.until, facts.now)}" if wait.until is not None else ""
+    return f"it was not ready in time{times}, and is not tried again{at}"
+
+
 #: The words for every reason that this version gives.
 WORDS: dict[WaitReason, WaitWords] = {
     WaitReason.SUSPENDED: WaitWords(
@@ -255,6 +272,19 @@ WORDS: dict[WaitReason, WaitWords] = {
         column=lambda wait, _: f"queue {wait.key}, which is stopped",
         event=lambda wait, _: f"queue {wait.key} lets nobody in",
         why=_stopped_why,
+    ),
+    WaitReason.GATE_CLOSED: WaitWords(
+        noun="queue",
+        log="waits for others to be ready in queue",
+        column=lambda wait, _: f"others in queue {wait.key} to be ready",
+        event=lambda wait, _: f"queue {wait.key} lets nobody in before others are ready",
+        why=_gate_why,
+    ),
+    WaitReason.BACKOFF: WaitWords(
+        log="waits for its next try",
+        column=_backoff_column,
+        event=lambda wait, _: f"not before {wait.until.isoformat() if wait.until else 'later'}",
+        why=_backoff_why,
     ),
     WaitReason.DEACTIVATED: WaitWords(
         log="is not active",

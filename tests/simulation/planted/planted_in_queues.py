@@ -10,10 +10,13 @@ from grounds import queued
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
+from interlock.admission.ready_timers import Clock
 from interlock.resources.job import Job
 from interlock.resources.queue import Member, Queue, Quota, StopPolicy
+from interlock.resources.readiness import ReadyReason
+from interlock.resources.ready_gate import ReadyPolicy
 from interlock.resources.transitions import is_admitted, is_evicting
-from support.simulation.queue_world import PreemptionWorld, QueueWorld, RivalQueueWorld
+from support.simulation.queue_world import GateWorld, PreemptionWorld, QueueWorld, RivalQueueWorld
 
 MOST_TASKS = Seam("interlock.admission.queues.demands", "most_tasks")
 CHARGED = Seam("interlock.resources.queue", "charged")
@@ -104,12 +107,12 @@ def the_newest_is_first(really: Any) -> Any:
 
 @mutation(
     ORDER,
-    Seam("interlock.admission.queues.cycle", "could_ever_fit"),
+    Seam("interlock.admission.queues.cycle", "_Cycle._held_up"),
     caught_by="QueueInOrder",
     in_worlds=queued(QueueWorld),
 )
 def a_strict_line_lets_others_pass(_: Any) -> Any:
-    return lambda *_: False
+    return lambda _, other: other
 
 
 @mutation(
@@ -202,3 +205,45 @@ def _is_running(job: Job) -> bool:
 )
 def everybody_makes_room_for_everybody(_: Any) -> Any:
     return lambda _, holdings, __: (one for one in holdings if _is_running(one.job))
+
+
+NOTHING = "Where a Queue says so nobody is let in beside a Job that was not ready yet."
+
+
+@mutation(
+    NOTHING,
+    Seam("interlock.admission.queues.demands", "is_ready"),
+    caught_by="AllOrNothing",
+    in_worlds=GateWorld,
+    most_worlds=400,
+)
+def everybody_counts_as_ready(_: Any) -> Any:
+    return lambda *_: True
+
+
+@mutation(
+    "Tries are counted one by one.",
+    Seam("interlock.admission.ready_timers", "tries_of"),
+    caught_by="AllOrNothing",
+    in_worlds=GateWorld,
+    most_worlds=400,
+)
+def every_try_counts_twice(really: Callable[[Job], int]) -> Any:
+    return lambda job: 2 * really(job) + 1
+
+
+@mutation(
+    CAUSE,
+    Seam("interlock.admission.eviction", "clock_of"),
+    caught_by="PutBackForCause",
+    in_worlds=GateWorld,
+    most_worlds=400,
+)
+def who_is_ready_is_late_too(_: Any) -> Any:
+    def clock_of(job: Job, policy: ReadyPolicy) -> Clock | None:
+        admitted_at = job.status.admission.admitted_at
+        if not policy.is_on or admitted_at is None:
+            return None
+        return Clock(admitted_at + policy.timeout, ReadyReason.WAIT_FOR_START)
+
+    return clock_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import json
+from msgspec.structs import replace
 
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase, EvictionReason
@@ -285,12 +286,25 @@ class NeverLost(Promise):
             expired = before.spec.ttl_after_finished is not None and has_ended(before)
             if uid not in self.truth.to_delete and not expired:
                 raise self.broken(f"{name} is gone, and nobody deleted it", name)
-        elif self.truth.writer != "user" and after.spec != before.spec:
+        elif (
+            self.truth.writer != "user"
+            and after.spec != before.spec
+            and not _gives_up(before, after)
+        ):
             raise self.broken(f"{self.truth.writer} wrote the spec of {name}", name)
         elif after.is_going and not before.is_going and uid not in self.truth.to_delete:
             expires = after.spec.ttl_after_finished is not None and has_ended(after)
             if not expires:
                 raise self.broken(f"{name} is being deleted, and nobody asked for it", name)
+
+
+def _gives_up(before: Job, after: Job) -> bool:
+    """Whether a Job is taken out of its Queue, the one thing that the system may write of a spec.
+
+    Whether there was a reason for it is seen as it is put back; see `PutBackForCause`.
+    """
+    is_queued = before.spec.queue is not None and before.spec.active
+    return is_queued and replace(before.spec, active=False) == after.spec
 
 
 class StopsForCause(Promise):

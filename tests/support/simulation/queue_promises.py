@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase, EvictionReason
-from interlock.resources.job import Job
+from interlock.resources.job import Job, keeps_its_turn
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
     Demand,
     Member,
     PreemptionPolicy,
+    Queue,
     QueueOrder,
     Quota,
     QuotaHolder,
@@ -21,6 +22,8 @@ from interlock.resources.queue import (
     taken,
     wanted_at_once,
 )
+from interlock.resources.readiness import is_ready_now
+from interlock.resources.ready_gate import ready_policy
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
@@ -211,6 +214,47 @@ class QueueInOrder(Promise):
                 raise self.broken(told, *names)
 
 
+class AllOrNothing(Promise):
+    """Where a Queue says so nobody is let in beside a Job that was not ready yet."""
+
+    def granted(self, change: Change) -> None:
+        """One at a time, and everybody else that holds a part was ready since it was let in."""
+        record, joined = _joined(change)
+        member = _member(record) if record is not None else None
+        if record is None or not joined or member is None or not member.blocks:
+            return
+        if len(joined) > 1:
+            names = [holder.job for holder in joined]
+            raise self.broken(f"{' and '.join(names)} are let in at the same time", *names)
+        for other in record.status.holders:
+            job = self.truth.by_uid.get(other.uid)
+            if other in joined or job is None or self.truth.is_over(other.uid):
+                continue
+            if job.status.admission.epoch > other.epoch or keeps_its_turn(job.spec):
+                continue
+            if (other.uid, other.epoch) not in self.truth.was_ready:
+                told = f"{joined[0].job} is let in, and {other.job} was never ready"
+                raise self.broken(told, joined[0].job, other.job)
+
+    def wrote(self, change: Change) -> None:
+        """Tries are counted one by one, and none comes earlier than was said."""
+        before, after = jobs_of(change)
+        if before is None or after is None or before.metadata.uid != after.metadata.uid:
+            return
+        was, now = before.status.admission.requeue, after.status.admission.requeue
+        name, eviction = after.metadata.name, after.status.admission.eviction
+        if was == now:
+            return
+        begins = is_evicting(after) and not is_evicting(before)
+        if now is None:
+            if eviction is None or eviction.reason is not EvictionReason.DEACTIVATED:
+                raise self.broken(f"the tries of {name} are forgotten", name)
+        elif not begins or now.count != (0 if was is None else was.count) + 1:
+            raise self.broken(f"{name} has {now.count} tries all at once", name)
+        elif was is not None and was.at is not None and (now.at is None or now.at < was.at):
+            raise self.broken(f"{name} is to be tried again earlier than was said", name)
+
+
 class PutBackForCause(Promise):
     """A Job is put back by the system where its Queue or its own definition says so, alone."""
 
@@ -221,13 +265,24 @@ class PutBackForCause(Promise):
             return
         eviction, name = after.status.admission.eviction, after.metadata.name
         assert eviction is not None
-        if eviction.reason is EvictionReason.DEACTIVATED and name not in self.truth.deactivated:
+        if eviction.reason is EvictionReason.PODS_READY_TIMEOUT and is_ready_now(before):
+            raise self.broken(f"{name} is put back as not ready, and is", name)
+        by_person = name in self.truth.deactivated or self._had_its_tries(before)
+        if eviction.reason is EvictionReason.DEACTIVATED and not by_person:
             raise self.broken(f"{name} is put back as not active, and is", name)
         if eviction.reason is EvictionReason.QUEUE_STOPPED and not self._was_drained(after):
             raise self.broken(f"{name} is put back, and its queue is not drained", name)
 
         if eviction.reason is EvictionReason.PREEMPTED and not self._is_overtaken(after):
             raise self.broken(f"{name} has to make room for nobody who comes before it", name)
+
+    def _had_its_tries(self, job: Job) -> bool:
+        requeue = job.status.admission.requeue
+        tries = 0 if requeue is None else requeue.count
+        return any(
+            name == job.spec.queue and has_had(queue, tries)
+            for (name, _), queue in self.truth.queue_versions.items()
+        )
 
     def _is_overtaken(self, job: Job) -> bool:
         """Whether somebody in the same Queue may take the place of a Job."""
@@ -253,6 +308,12 @@ class PutBackForCause(Promise):
             name == job.spec.queue and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN
             for (name, _), queue in self.truth.queue_versions.items()
         )
+
+
+def has_had(queue: Queue, tries: int) -> bool:
+    """Whether a Queue gives no more tries than so many."""
+    policy = ready_policy(queue.spec.wait_for_pods_ready)
+    return policy.is_on and policy.limit is not None and tries >= policy.limit
 
 
 def may_run(job: Job) -> int:
@@ -328,4 +389,5 @@ QUEUE_PROMISES: tuple[type[Promise], ...] = (
     QuotaKept,
     QueueInOrder,
     PutBackForCause,
+    AllOrNothing,
 )

@@ -16,7 +16,13 @@ from interlock.resources.queue import (
     QueueSpec,
     StopPolicy,
 )
+from interlock.resources.ready_gate import (
+    RequeuingStrategy,
+    RequeuingTimestamp,
+    WaitForPodsReady,
+)
 from interlock.resources.values.amounts import Amount
+from interlock.resources.values.durations import Duration
 from support.simulation.script import (
     ApplyQueue,
     CreateJob,
@@ -96,9 +102,36 @@ def with_preemption(script: tuple[Step, ...], random: Random) -> tuple[Step, ...
 def _preempting(step: Step, policy: PreemptionPolicy, random: Random) -> Step:
     act = step.act
     if isinstance(act, ApplyQueue):
-        spec = replace(act.spec, preemption=Preemption(within_queue=policy))
+        # Little enough that Jobs get into each other's way.
+        scarce = act.spec.resources | {"gpu": Amount.read(random.choice((1, 2)))}
+        preemption = Preemption(within_queue=policy)
+        spec = replace(act.spec, resources=scarce, preemption=preemption)
         return Step(step.at, ApplyQueue(act.name, spec))
     if isinstance(act, CreateJob) and act.spec.queue is not None:
         spec_ = replace(act.spec, priority=random.choice((0, 0, 1, 2, 5)))
         return Step(step.at, replace(act, spec=spec_))
     return step
+
+
+def with_gates(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues whose Jobs have to be ready in time, all their tasks at once."""
+    return tuple(_gated(step, random) for step in script)
+
+
+def _gated(step: Step, random: Random) -> Step:
+    act = step.act
+    if not isinstance(act, ApplyQueue):
+        return step
+    gate = WaitForPodsReady(
+        enable=random.random() < 0.9,
+        timeout=Duration(seconds=random.choice((2, 10, 60))),
+        block_admission=random.random() < 0.6,
+        recovery_timeout=random.choice((None, Duration(seconds=3), Duration(seconds=30))),
+        requeuing_strategy=RequeuingStrategy(
+            timestamp=random.choice((None, *RequeuingTimestamp)),
+            backoff_limit_count=random.choice((None, None, 0, 1, 3)),
+            backoff_base_seconds=random.choice((0, 1, 20)),
+            backoff_max_seconds=random.choice((0, 30, 300)),
+        ),
+    )
+    return Step(step.at, ApplyQueue(act.name, replace(act.spec, wait_for_pods_ready=gate)))

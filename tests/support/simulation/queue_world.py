@@ -8,7 +8,7 @@ from support.simulation.faults import FaultRates
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_people import QueuePeople
 from support.simulation.queue_promises import QUEUE_PROMISES
-from support.simulation.queue_script import with_preemption, with_queues
+from support.simulation.queue_script import with_gates, with_preemption, with_queues
 from support.simulation.script import Step
 from support.simulation.world import RivalWorld, World
 
@@ -72,3 +72,28 @@ class RivalPreemptionWorld(_Preempts, RivalWorld):
     """The same, with two control planes that both believe they lead."""
 
     name = "RivalPreemptionWorld"
+
+
+class _Gates(_Preempts):
+    """Has Jobs of these worlds be ready in time, where there is not always room for all."""
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        super().__init__(seed, script, rates)
+        if script is None:
+            luck = Random(f"{seed}:gates")
+            self.script = with_gates(self.script, luck)
+            self.most_tasks = luck.choice((2, 3, 1000))
+
+
+class GateWorld(_Gates):
+    """Jobs that need all their tasks at once, on one machine."""
+
+    name = "GateWorld"
+
+
+class RivalGateWorld(_Gates, RivalWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalGateWorld"

@@ -21,6 +21,7 @@ from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.queue import Demand, Queue, Quota, demand_of
+from interlock.resources.readiness import is_ready_now
 from interlock.resources.steps import Step
 from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended, is_admitted
@@ -70,6 +71,8 @@ class Truth:
         self.demands: dict[tuple[str, int], Demand] = {}
         #: Since when each Job holds its part of a quota, by uid and epoch.
         self.part_since: dict[tuple[str, int], float] = {}
+        #: Jobs that were ready at some time, by uid and epoch.
+        self.was_ready: dict[tuple[str, int], None] = {}
         #: Names of Jobs that a person took out of their Queue.
         self.deactivated: dict[str, None] = {}
         #: The terms of every admitted Job, by uid and key.
@@ -163,6 +166,8 @@ class Truth:
     def _take_job(self, before: object, job: Job, is_gone: bool) -> None:
         uid = job.metadata.uid
         self.by_uid[uid] = job
+        if is_ready_now(job):
+            self.was_ready[uid, job.status.admission.epoch] = None
         demand = demand_of(job.spec)
         if demand is not None:
             self.demands[uid, job.version] = demand

@@ -18,9 +18,11 @@ from support.simulation.operation_world import (
 )
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_world import (
+    GateWorld,
     PreemptionWorld,
     QueuePodWorld,
     QueueWorld,
+    RivalGateWorld,
     RivalPreemptionWorld,
     RivalQueuePodWorld,
     RivalQueueWorld,
@@ -57,6 +59,8 @@ WORLDS: dict[str, type[World]] = {
         RivalQueuePodWorld,
         PreemptionWorld,
         RivalPreemptionWorld,
+        GateWorld,
+        RivalGateWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
     )

@@ -37,8 +37,10 @@ from interlock.admission.claims.proof import is_unheard
 from interlock.admission.lines import Place, may_be_granted
 from interlock.admission.queues.demands import (
     KnownQueues,
+    blocks,
     could_ever_fit,
     is_for,
+    is_ready,
     job_of,
     limits_of,
     most_tasks,
@@ -176,6 +178,11 @@ class _Cycle:
             if job is not None and job.metadata.uid == holder.uid:
                 self._holdings.append(Holding(job, holder, counted[-1]))
         self._free = room(self._limits, counted)
+        self._most = MOST_GRANTS
+        if blocks(queue):
+            # One at a time, and the next when that one is ready.
+            is_clear = all(is_ready(known.jobs.get(job_of(holder)), holder) for holder in kept)
+            self._most = 1 if is_clear else 0
         #: What is free once all are gone who are being put back.
         self._later = dict(self._free)
         if self._policy is not PreemptionPolicy.NEVER:
@@ -194,7 +201,7 @@ class _Cycle:
             if is_for(self._queue, shape.namespace)
         ]
         heapq.heapify(heads)
-        while heads and len(self.parts) < MOST_GRANTS and len(self.victims) < MOST_VICTIMS:
+        while heads and len(self.parts) < self._most and len(self.victims) < MOST_VICTIMS:
             place, at, shape = heads[0]
             match self._look(place, shape):
                 case _Next.LINE_IS_HELD_UP:
@@ -411,6 +418,7 @@ def _members(view: QuotaRecordView, record: Quota) -> tuple[Member, ...]:
         limits=queue.spec.resources,
         order=queue.spec.order,
         stop=queue.spec.stop,
+        blocks=blocks(queue),
     )
     if known is not None and (known.version >= queue.version or _same(known, newest)):
         return record.status.members

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
 from interlock.admission.claims.proof import Jobs, grant_of, is_done
+from interlock.admission.ready_timers import policy_of
 from interlock.resources.admission import Wait, WaitReason
-from interlock.resources.job import Job
+from interlock.resources.job import Job, keeps_its_turn
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
@@ -22,6 +23,8 @@ from interlock.resources.queue import (
     quota_name,
     taken,
 )
+from interlock.resources.readiness import is_ready_now
+from interlock.resources.ready_gate import ready_policy
 
 
 class Queues(Protocol):
@@ -72,6 +75,28 @@ def job_of(holder: QuotaHolder) -> Key:
     return Key("Job", holder.namespace, holder.job)
 
 
+def blocks(queue: Queue) -> bool:
+    """Whether a Queue lets nobody in while somebody who was let in is not ready."""
+    policy = ready_policy(queue.spec.wait_for_pods_ready)
+    return policy.is_on and policy.blocks
+
+
+def blockers(known: KnownQueues, record: Quota | None) -> Iterator[QuotaHolder]:
+    """Who holds a part and is not ready, or is not known to be."""
+    for holder in record.status.holders if record is not None else ():
+        if not known.is_done(holder) and not is_ready(known.jobs.get(job_of(holder)), holder):
+            yield holder
+
+
+def is_ready(job: Job | None, holder: QuotaHolder) -> bool:
+    """Whether a Job that was granted a part is ready, or is one that nobody waits for."""
+    if job is None or job.metadata.uid != holder.uid:
+        return False
+    if keeps_its_turn(job.spec):
+        return True
+    return is_ready_now(job)
+
+
 def quota_key(queue: str) -> Key:
     """Where the record of a Queue's quota is kept."""
     return Key("Quota", "", quota_name(queue))
@@ -87,6 +112,10 @@ class QuotaView(Struct, frozen=True, kw_only=True):
     refusal: Wait | None = None
     #: Whether what it was granted is what it asks for now.
     is_good: bool = True
+    #: Whether it has to be ready in time once it is let in.
+    awaits_ready: bool = False
+    #: Whether nobody is let in now, since somebody who was is not ready.
+    is_gated: bool = False
 
     @property
     def grant(self) -> QuotaHolder | None:
@@ -96,7 +125,8 @@ class QuotaView(Struct, frozen=True, kw_only=True):
     @property
     def wait(self) -> Wait:
         """What to tell while the Job waits for room."""
-        return self.refusal or Wait(reason=WaitReason.QUOTA_TAKEN, key=self.demand.queue)
+        reason = WaitReason.GATE_CLOSED if self.is_gated else WaitReason.QUOTA_TAKEN
+        return self.refusal or Wait(reason=reason, key=self.demand.queue)
 
 
 def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
@@ -106,10 +136,19 @@ def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
         return None
     record = known.quota(demand.queue)
     holder = grant_of(job, record.status.holders) if record is not None else None
+    queue = known.queue(demand.queue)
+    policy = policy_of(job, queue)
     return QuotaView(
         demand=demand,
         holder=holder,
-        refusal=refusal_of(known.queue(demand.queue), job, demand),
+        refusal=refusal_of(queue, job, demand),
+        awaits_ready=policy.is_on and not keeps_its_turn(job.spec),
+        is_gated=(
+            queue is not None
+            and holder is None
+            and blocks(queue)
+            and next(blockers(known, record), None) is not None
+        ),
         is_good=holder is None or _is_what_is_asked(holder, demand),
     )
 

@@ -17,6 +17,7 @@ from interlock.resources.actions import Decision
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import PreemptionPolicy, Queue, Quota, QuotaHolder, demand_of
+from interlock.resources.readiness import is_ready_now
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
 
 
@@ -148,12 +149,14 @@ def _was_let_in(before: Job | None, after: Job | None) -> bool:
 
 
 def _leaves_room(before: Job | None, after: Job | None) -> bool:
-    """Whether a change can make a grant count for less."""
+    """Whether a change can make a grant count for less, or open the gate that it has closed."""
     if before is None or after is None:
         return True
     if before.metadata.uid != after.metadata.uid:
         return True
     if before.status.admission.epoch != after.status.admission.epoch:
+        return True
+    if is_ready_now(before) is not is_ready_now(after):
         return True
     grant = after.status.admission.quota
     if grant is None:
