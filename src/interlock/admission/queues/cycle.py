@@ -58,6 +58,7 @@ from interlock.resources.admission import AdmissionPhase, Eviction, EvictionReas
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.queue import (
+    TASKS,
     Demand,
     Member,
     PreemptionPolicy,
@@ -202,6 +203,8 @@ class _Cycle:
         ]
         heapq.heapify(heads)
         while heads and len(self.parts) < self._most and len(self.victims) < MOST_VICTIMS:
+            if self._is_full:
+                return
             place, at, shape = heads[0]
             match self._look(place, shape):
                 case _Next.LINE_IS_HELD_UP:
@@ -243,6 +246,11 @@ class _Cycle:
         if self._makes_room(job, place, demand, demand.least):
             return self._held_up(_Next.ALIKE)
         return self._held_up(_Next.NONE_ALIKE)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether there is no room for a single task more, whatever else it asks for."""
+        return not self._may_preempt and self._free.get(TASKS, 1000) < 1000
 
     @property
     def _may_preempt(self) -> bool:
