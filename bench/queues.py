@@ -1,7 +1,7 @@
 """What a look at a Queue costs, by how many Jobs wait in it and of how many sorts they are.
 
-One Job ends and one is let in, again and again, as in a Queue that is full all day. Time is told as
-a ratio to the same with ten Jobs in the line: it may grow with the sorts of Jobs, not with the Jobs.
+One Job ends and one is let in, again and again, as in a Queue that is full all day. Time is told
+as a ratio to a short line: it may grow with the sorts of Jobs, and not with the Jobs.
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ class JobSpec(Noun):
     #: The Queue in whose quota the Job has to find room before it starts.
     queue: Annotated[str, QUEUE_NAME] | None = None
     #: What each task takes of the Queue's quota, such as `{cpu: 500m, memory: 2Gi}`, beside one of
-    #: `tasks`.
+    #: `tasks`. Where it is not given, that is what its pods request.
     resources: Resources | None = None
     #: A Job that may run fewer tasks at a time than it wants starts with as many as there is room
     #: for, but not with fewer than these.

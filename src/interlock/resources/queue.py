@@ -5,9 +5,12 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
+from msgspec.structs import replace
+
 from interlock.resources.job import QUEUE_NAME, RESOURCE_NAMES, Job, JobSpec, TaskCount
 from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Status
 from interlock.resources.naming import MAX_LABEL
+from interlock.resources.pod_requests import requests_of_batch_job, requests_of_pod
 from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.rules import DnsLabel, Entries, Items, Unique
 from interlock.resources.transitions import tasks_left
@@ -73,9 +76,9 @@ class QueueSpec(Noun):
     """How much the Jobs of a Queue may take at a time, and in which order they get it."""
 
     #: How much of each resource its Jobs may hold together: `cpu`, `memory`, any other name, and
-    #: `tasks`, of which every task takes one. Of `cpu` and `memory` as pods ask for them counts
-    #: only what is named here. A Job that asks by `spec.resources` for another resource than these
-    #: and `tasks` is not let in.
+    #: `tasks`, of which every task takes one. Of what pods request only that counts which is named
+    #: here, `nvidia.com/gpu` as `gpu` too. A Job that asks by `spec.resources` for another resource
+    #: than these and `tasks` is not let in.
     resources: Annotated[
         dict[str, Amount],
         Entries(1, MAX_RESOURCES, "resources", expected=f"expected 1 to {MAX_RESOURCES} resources"),
@@ -169,6 +172,8 @@ class Demand(Noun):
     least: TaskCount
     #: What each of them takes, in thousandths.
     each: dict[str, int] = {}
+    #: Whether that is what its pods ask for, of which only that counts which the Queue has.
+    is_of_pods: bool = False
 
 
 def demand_of(spec: JobSpec) -> Demand | None:
@@ -177,9 +182,35 @@ def demand_of(spec: JobSpec) -> Demand | None:
         return None
     tasks = wanted_at_once(spec)
     least = tasks if spec.min_parallelism is None else min(tasks, spec.min_parallelism)
-    asked = spec.resources or {}
-    each = {name: amount.milli for name, amount in asked.items() if amount.milli}
-    return Demand(queue=spec.queue, tasks=tasks, least=least, each=each)
+    each, is_of_pods = _asked_by_each(spec)
+    return Demand(queue=spec.queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
+
+
+def _asked_by_each(spec: JobSpec) -> tuple[dict[str, int], bool]:
+    """What each task asks for, in thousandths, and whether it is its pods that ask."""
+    if spec.resources is not None:
+        return {name: one.milli for name, one in spec.resources.items() if one.milli}, False
+    if spec.pod is not None:
+        return requests_of_pod(spec.pod), True
+    if spec.batch_job is not None:
+        return requests_of_batch_job(spec.batch_job), True
+    return {}, False
+
+
+def in_terms_of(queue: QueueSpec, demand: Demand) -> Demand:
+    """What a Job asks for, under the names that its Queue has for it.
+
+    What pods ask for by a full name, such as `nvidia.com/gpu`, counts as `gpu` in a Queue that
+    names only that.
+    """
+    if not demand.is_of_pods:
+        return demand
+    each: dict[str, int] = {}
+    for name, amount in demand.each.items():
+        known = name if name in queue.resources else name.rpartition("/")[2]
+        if known in queue.resources:
+            each[known] = each.get(known, 0) + amount
+    return replace(demand, each=each)
 
 
 def wanted_at_once(spec: JobSpec) -> int:

@@ -70,6 +70,7 @@ from interlock.resources.queue import (
     QuotaStatus,
     StopPolicy,
     charged,
+    in_terms_of,
     quota_name,
     taken,
 )
@@ -227,7 +228,9 @@ class _Cycle:
             tasks=shape.tasks,
             least=shape.least,
             each=dict(shape.each),
+            is_of_pods=shape.is_of_pods,
         )
+        demand = in_terms_of(self._queue.spec, demand)
         tasks = most_tasks(demand.each, demand.tasks, self._free)
         if self._later != self._free:
             tasks = min(tasks, most_tasks(demand.each, demand.tasks, self._later))

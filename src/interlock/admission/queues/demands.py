@@ -20,6 +20,7 @@ from interlock.resources.queue import (
     QuotaHolder,
     StopPolicy,
     demand_of,
+    in_terms_of,
     quota_name,
     taken,
 )
@@ -134,9 +135,11 @@ def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
     demand = demand_of(job.spec)
     if demand is None:
         return None
+    queue = known.queue(demand.queue)
+    if queue is not None:
+        demand = in_terms_of(queue.spec, demand)
     record = known.quota(demand.queue)
     holder = grant_of(job, record.status.holders) if record is not None else None
-    queue = known.queue(demand.queue)
     policy = policy_of(job, queue)
     return QuotaView(
         demand=demand,

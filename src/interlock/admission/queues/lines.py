@@ -27,6 +27,7 @@ class Shape(NamedTuple):
     #: Locks that it needs besides, with the limits it asks with.
     locks: tuple[tuple[ClaimKey, int], ...]
     namespace: str
+    is_of_pods: bool = False
 
 
 class _Standing(NamedTuple):
@@ -112,6 +113,7 @@ def shape_of(job: Job, demand: Demand, asks: Iterable[Ask]) -> Shape:
         each=tuple(sorted(demand.each.items())),
         locks=tuple(_locks(asks)),
         namespace=job.metadata.namespace,
+        is_of_pods=demand.is_of_pods,
     )
 
 
