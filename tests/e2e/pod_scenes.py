@@ -33,7 +33,7 @@ def play(
     async def run() -> None:
         shop = PodShop(access, namespace, times)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(4 * PATIENCE_S):
                 await shop.lead()
                 await scene(shop)
         finally:

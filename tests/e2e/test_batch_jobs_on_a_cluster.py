@@ -97,8 +97,9 @@ def test_a_batch_job_that_is_stopped_ends_with_its_pods(cluster: Access, namespa
 
         await shop.runtime.stop([TaskStop(order.id, 1.0)])
 
-        report = (await shop.until(is_over(order.id)))[order.id]
-        assert (report.state, report.stopped) == (ReportState.ENDED, True)
+        # On a busy machine its pods are out of reach for a while, to such a hasty one.
+        report = (await shop.until(is_in(order.id, ReportState.ENDED)))[order.id]
+        assert report.stopped
         assert report.exit_code is None
         assert shop.alive() == 0
         await shop.crash()

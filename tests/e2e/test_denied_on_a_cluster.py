@@ -124,7 +124,9 @@ def test_a_full_quota_does_not_end_the_day_of_a_controlled_job(here: Scene) -> N
 
 def test_a_quota_that_stays_full_is_waited_for_until_the_pending_timeout(here: Scene) -> None:
     with no_quota(here):
-        here.make("Job", "job", pod_work(SHORT) | {"pendingTimeout": "2s"})
+        here.make("Job", "job", pod_work(SHORT))
+        here.wait("Job", "job", denied("Launch"))
+        here.change("Job", "job", pendingTimeout="1s")
         found = here.wait("Job", "job", in_phase("Failed"))
         told = found["status"]["execution"]["message"]
         assert "it did not start within pendingTimeout: exceeded quota: none" in told

@@ -243,10 +243,10 @@ def test_what_runs_in_a_window_is_stopped_here_and_then_started_there(ground: Gr
     put(ground.ours, CONTROLLED_JOBS, ground.namespace, "engine", spec)
     until(ground.ours, CONTROLLED_JOBS, ground, "engine", lambda status: status.get("isRunning"))
     (job,) = ground.jobs(ground.ours)
-    for _ in range(20):
-        if ground.move(image="tools:1")["engine"] == "moved":
-            break
+    last = time.monotonic() + PATIENCE_S
+    while ground.move(image="tools:1")["engine"] != "moved":
         assert ground.jobs(ground.theirs) == {}
+        assert time.monotonic() < last, ground.jobs(ground.ours)
     assert ground.jobs(ground.ours)[job]["status"]["phase"] == "Killed"
     moved = until(
         ground.theirs, CONTROLLED_JOBS, ground, "engine", lambda status: status.get("isRunning")

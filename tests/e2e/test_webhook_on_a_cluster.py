@@ -606,10 +606,10 @@ class TestNobodyAnswers:
         with cluster.namespace() as namespace:
             install = Installation(namespace=namespace, everywhere=False)
             jobs = collection_of("Job", "interlock.dev/v1alpha1", namespace)
-            nobody = socket.create_server(("127.0.0.1", 0))
-            port = nobody.getsockname()[1]
-            nobody.close()
-            made = configurations(install, port)
+            # It is ours, so nobody else is asked there, and nobody listens.
+            nobody = socket.socket()
+            nobody.bind(("127.0.0.1", 0))
+            made = configurations(install, nobody.getsockname()[1])
             body = a_job(a_pod() | {"killAt": "2020-01-05T12:00:00Z"})
             assert cluster.ask("POST", jobs, body).status == 201
             try:
@@ -625,6 +625,7 @@ class TestNobodyAnswers:
                 assert change(suspend=True, gracePeriod="0s").status == 200
                 assert cluster.ask("POST", f"{jobs}?{DRY_RUN}", a_job(a_pod(), "b")).status == 201
             finally:
+                nobody.close()
                 for one in made:
                     cluster.ask("DELETE", path_of(one))
 

@@ -134,6 +134,16 @@ def place(tmp_path: Path) -> Iterator[Place]:
         made.close()
 
 
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A place without workers, which tests share that look at what the web service answers."""
+    folder = tmp_path_factory.mktemp("quiet")
+    with Server(folder / "data", cwd=folder) as running:
+        made = Place(folder, running)
+        yield made
+        made.close()
+
+
 @pytest.fixture
 def busy(place: Place) -> Iterator[Place]:
     """A place with two workers."""
@@ -246,16 +256,17 @@ def test_a_job_is_seen_by_its_owner_alone(busy: Place) -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    place: Place, line: str, body: object, status: int, told: str
+    quiet: Place, line: str, body: object, status: int, told: str
 ) -> None:
-    answer = place.web.ask(line, body)
+    before = list(quiet.client.jobs())
+    answer = quiet.web.ask(line, body)
     assert answer.status == status
     assert told in answer.body["error"]
-    assert list(place.client.jobs()) == []
+    assert list(quiet.client.jobs()) == before
 
 
-def test_who_says_not_who_they_are_is_refused(place: Place) -> None:
-    assert place.web.ask("PUT /domains/acme", {"to": "b"}, user="").status == 401
+def test_who_says_not_who_they_are_is_refused(quiet: Place) -> None:
+    assert quiet.web.ask("PUT /domains/acme", {"to": "b"}, user="").status == 401
 
 
 def test_the_world_refuses_a_writer_that_is_too_late(tmp_path: Path) -> None:
@@ -266,11 +277,11 @@ def test_the_world_refuses_a_writer_that_is_too_late(tmp_path: Path) -> None:
     assert world.things("dns") == {"acme/shop": "new"}
 
 
-def test_a_request_that_is_sent_again_is_one_job(place: Place) -> None:
+def test_a_request_that_is_sent_again_is_one_job(quiet: Place) -> None:
     first, second = (
-        place.web.ask("PUT /domains/acme", {"to": "apex"}, idempotency_key="k") for _ in range(2)
+        quiet.web.ask("PUT /domains/acme", {"to": "apex"}, idempotency_key="k") for _ in range(2)
     )
-    other = place.web.ask("PUT /domains/acme", {"to": "apex"}, idempotency_key="k", user="ben")
+    other = quiet.web.ask("PUT /domains/acme", {"to": "apex"}, idempotency_key="k", user="ben")
     assert first.location == second.location != other.location
 
 
@@ -347,8 +358,9 @@ def test_whatever_is_killed_the_world_is_what_the_operations_say(place: Place) -
     names = [f"app-{n}" for n in range(24)]
     fails = {name: {"signal": ALWAYS} for name in names[::3]}
     asked = {name: create(place.web, name, fail=fails.get(name, {})) for name in names}
-    # A step may be cut off five times before it counts as failed.
-    for round in range(5):
+    # A step may be cut off five times before it counts as failed, and a busy machine may cut one
+    # off as well.
+    for round in range(3):
         with (
             place.worker("--concurrency", "4", BROKER_STEP_S="0.05") as first,
             place.worker("--concurrency", "4", BROKER_STEP_S="0.05") as second,

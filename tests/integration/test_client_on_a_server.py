@@ -34,6 +34,7 @@ from interlock.sdk.errors import (
 )
 from interlock.sdk.handle import AsyncHandle
 from interlock.testing.serving import PATIENCE_S, Server
+from support.kube.ports import Ports
 
 
 def process(*command: str) -> dict[str, Any]:
@@ -316,7 +317,7 @@ def test_what_is_not_there_is_not_found(client: Any) -> None:
 def a_config(name: str) -> dict[str, Any]:
     job = {"spec": process("sh", "-c", "echo ${option.region}")}
     option = {"name": "region", "type": "String", "default": "emea"}
-    schedules = [{"cron": "41 2 * * *"}]
+    schedules = [{"cron": "41 2 29 2 *"}]
     return {
         "kind": "JobConfig",
         "metadata": {"name": name, "labels": {"test": name}},
@@ -357,7 +358,10 @@ def test_a_controlled_job_is_steered(client: Any, name: str) -> None:
             "metadata": {"name": name},
             "spec": {
                 "timezone": {"name": "UTC"},
-                "windows": [{"from": "03:00", "to": "03:01", "days": "MON"}],
+                "events": [
+                    {"action": "start", "cron": "0 0 29 2 *"},
+                    {"action": "stop", "cron": "1 0 29 2 *"},
+                ],
                 "jobTemplate": {"spec": process("sleep", "600")},
             },
         }
@@ -455,22 +459,26 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
         yield make_async
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
 def test_a_server_that_is_gone_is_unreachable(make: Make) -> None:
-    with pytest.raises(Unreachable, match="no answer from"):
-        make(f"http://127.0.0.1:{free_port()}", patience=0).submit(GOOD)
+    with socket.socket() as taken:
+        # Nobody listens there, and nobody else can.
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(Unreachable, match="no answer from"):
+            make(f"http://127.0.0.1:{taken.getsockname()[1]}", patience=0).submit(GOOD)
 
 
-def test_a_wait_outlives_a_restart_of_the_server(make: Make, tmp_path: Path) -> None:
+@pytest.fixture
+def ports() -> Iterator[Ports]:
+    """Ports that nobody takes while a server is away."""
+    made = Ports()
+    yield made
+    made.close()
+
+
+def test_a_wait_outlives_a_restart_of_the_server(make: Make, ports: Ports, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with Server(tmp_path / "data", "--listen", f"127.0.0.1:{free_port()}") as server:
+    with Server(tmp_path / "data", "--listen", f"127.0.0.1:{ports.take()}") as server:
         client = make(server.url)
         handle = client.submit({"spec": process("cat", str(pipe))})
         with pytest.raises(StillRunning):

@@ -98,14 +98,18 @@ def _ended(job: Job, how: Stopping, by: By, word: str, grace: Duration | None = 
 def told_to_end(job: Job, by: By, verb: str, reason: str = "") -> Job:
     """The Job that is to end from now on, and why; a stop that is due stays as it is."""
     assert verb in (STOPPED, RESTARTED), f"{verb} ends nothing"
-    because = f"{verb}: {reason}" if reason else verb
-    notes = {STOPPED_BECAUSE_ANNOTATION: because}
+    notes = {STOPPED_BECAUSE_ANNOTATION: because(verb, reason)}
     if by.who:
         notes[STOPPED_BY_ANNOTATION] = by.who
     after = noted(job, notes)
     if _is_told(job, by):
         return after
     return replace(after, spec=replace(after.spec, kill_at=by.now))
+
+
+def because(verb: str, reason: str) -> str:
+    """Why a Job was told to end, as it carries it; who that was is said apart."""
+    return f"{verb}: {reason}" if reason else verb
 
 
 def stopped_by_person(job: Job, by: By, reason: str = "") -> Job:

@@ -6,15 +6,21 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from interlock.commands.change import By, Change, Write, named
+from interlock.commands.change import By, Change, Write, named, noted
 from interlock.commands.controlled import ControlledView, windows_of
 from interlock.commands.errors import conflict
-from interlock.commands.jobs import Stopping, created_by, stopped_by_person, told_to_end
+from interlock.commands.jobs import (
+    Stopping,
+    because,
+    created_by,
+    stopped_by_person,
+    told_to_end,
+)
 from interlock.resources.controlled_job import Override, OverrideAction
 from interlock.resources.job import Job
 from interlock.resources.metadata import Noun
 from interlock.resources.rules import Line
-from interlock.resources.schedule import RESTARTED
+from interlock.resources.schedule import RESTARTED, TAKES_OVER_BECAUSE_ANNOTATION
 from interlock.schedules.controlled.making import make_job
 
 
@@ -42,9 +48,12 @@ def start(view: ControlledView, how: Starting, by: By) -> Change:  # noqa: ARG00
 def restart(view: ControlledView, how: Restarting, by: By) -> Change:
     """Make the Job that comes after the running one, then stop that.
 
-    The new one waits for the lock, so at no moment do two run, and at none is there no Job.
+    The new one waits for the lock, so at no moment do two run, and at none is there no Job. It
+    says why, for its schedule may stop the old one first: whoever does, the same is told.
     """
     made = _next(view, by)
+    if view.running:
+        made = noted(made, {TAKES_OVER_BECAUSE_ANNOTATION: because(RESTARTED, how.reason)})
     stops = tuple(Write(told_to_end(old, by, RESTARTED, how.reason), old) for old in view.running)
     stopping = tuple(f"{named(old)} stopping" for old in view.running)
     return Change(told=(*stopping, *_as_made(view, made)), writes=(Write(made), *stops))

@@ -61,6 +61,7 @@ from interlock.resources.schedule import (
     SUSPEND_REASON_ANNOTATION,
     SUSPENDED_BY_ANNOTATION,
     TAKES_OVER_ANNOTATION,
+    TAKES_OVER_BECAUSE_ANNOTATION,
     TEMPLATE_HASH_ANNOTATION,
     TIMEZONE_ANNOTATION,
 )
@@ -199,6 +200,10 @@ MARKS: tuple[Mark, ...] = (
     Mark(
         TAKES_OVER_ANNOTATION, _JOB, Writer.MAKER, Given.WITH_OBJECT,
         "The Job whose place it takes.",
+    ),
+    Mark(
+        TAKES_OVER_BECAUSE_ANNOTATION, _JOB, Writer.MAKER, Given.WITH_OBJECT,
+        "That a person restarted that Job, and why: with these words it is stopped.",
     ),
     Mark(
         TIMEZONE_ANNOTATION, _JOB, Writer.MAKER, Given.WITH_OBJECT,

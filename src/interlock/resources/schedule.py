@@ -50,6 +50,8 @@ WINDOW_CLOSED = "its window closed"
 STOPS_AT_ANNOTATION = "interlock.dev/stops-at"
 #: The Job whose place this one takes: the template changed, or a person restarted it.
 TAKES_OVER_ANNOTATION = "interlock.dev/takes-over-from"
+#: On the same: that a person restarted it and why, which is what the other one is stopped with.
+TAKES_OVER_BECAUSE_ANNOTATION = "interlock.dev/takes-over-because"
 #: On a Job that stands in for one that a person started, and that a schedule made.
 NEEDS_BOOKS_ANNOTATION = "interlock.dev/needs-books"
 #: On a JobConfig that comes from elsewhere: what was due up to then was accounted for there.

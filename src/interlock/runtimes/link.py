@@ -34,6 +34,8 @@ class Link(asyncio.Protocol):
         self._frames = Frames(Answer)
         self._waiting: dict[int, asyncio.Future[Done | Reports]] = {}
         self._told: dict[int, list[TaskReport]] = {}
+        #: Answers that are heard like news.
+        self._in_turn: set[int] = set()
         self._seq = 0
         self._transport: asyncio.WriteTransport | None = None
         self._gone: asyncio.Future[None] = loop.create_future()
@@ -55,10 +57,23 @@ class Link(asyncio.Protocol):
         return answer
 
     async def tell(self) -> Reports:
-        """Ask for everything that is known. Raises as `ask` does."""
+        """Ask for everything that is known. Raises as `ask` does.
+
+        What is news comes apart from the answer: whoever asks may have heard of something newer
+        by the time that they get it.
+        """
         answer = await self._send(Tell)
         assert not isinstance(answer, Done)
         return answer
+
+    async def hear_all(self) -> None:
+        """Have everything that is known heard, in its turn: news after it is newer.
+
+        Raises as `ask` does.
+        """
+        answer = self._send(Tell)
+        self._in_turn.add(self._seq)
+        await answer
 
     async def close(self) -> None:
         """Hang up, and wait until that is done."""
@@ -127,5 +142,8 @@ class Link(asyncio.Protocol):
         if told.last:
             future = self._waiting.pop(told.seq, None)
             reports = tuple(self._told.pop(told.seq))
+            if told.seq in self._in_turn:
+                self._in_turn.discard(told.seq)
+                self._hear(reports)
             if future is not None and not future.done():
                 future.set_result(reports)

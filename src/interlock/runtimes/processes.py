@@ -249,7 +249,7 @@ class ProcessRuntime:
                 done = await link.ask(lambda seq: msgspec.structs.replace(self._hello, seq=seq))
                 self.keeper_pid = done.pid
                 if self._listeners:
-                    self._hear(await link.tell())
+                    await link.hear_all()
         except BaseException as error:
             if isinstance(error, FencedError):
                 self._fenced = str(error)

@@ -15,9 +15,10 @@ import pytest
 from interlock.control.runtime import TaskStop
 from interlock.errors import FencedError, UnavailableError
 from interlock.resources.tasks import ReportState, TaskId, TaskReport
+from interlock.runtimes.keeper.protocol import KEEPER_LOG_NAME
 from interlock.runtimes.keeper.recovery import ADOPTED, GONE_UNSEEN
 from interlock.runtimes.processes import ProcessRuntime
-from interlock.testing.keepers import keeper_pid, kill_and_wait, kill_keeper, living
+from interlock.testing.keepers import end_everything, keeper_pid, kill_and_wait, kill_keeper, living
 from interlock.testing.runtime_contract import (
     FOREVER_S,
     Exits,
@@ -44,6 +45,16 @@ async def serve(place, count):
     await asyncio.Event().wait()
 
 asyncio.run(serve(Path(sys.argv[1]), int(sys.argv[2])))
+"""
+
+#: A program that starts a keeper, as a server does, and goes when it would wait for it.
+_IMPATIENT = """
+import os, sys
+from interlock.runtimes.keeper.main import main
+
+starter, read = os.getpid(), os.read
+os.read = lambda *what: read(*what) if os.getpid() != starter else os._exit(0)
+main(sys.argv[1])
 """
 
 
@@ -180,6 +191,22 @@ def test_the_keeper_is_apart_from_the_server(tmp_path: Path) -> None:
         assert shop.runtime.keeper_pid == pid
 
     play(scene, tmp_path)
+
+
+def test_a_keeper_serves_although_its_starter_is_gone(tmp_path: Path) -> None:
+    """A slow machine may take longer to start a keeper than whoever starts it waits."""
+
+    async def scene() -> None:
+        runtime = await ProcessRuntime.connect(tmp_path, term=1)
+        assert runtime.keeper_pid == keeper_pid(tmp_path)
+        await runtime.close()
+
+    try:
+        subprocess.run([sys.executable, "-c", _IMPATIENT, str(tmp_path)], check=True)
+        asyncio.run(scene())
+        assert "Traceback" not in (tmp_path / KEEPER_LOG_NAME).read_text()
+    finally:
+        end_everything(tmp_path)
 
 
 def test_an_idle_keeper_goes_with_its_server_and_its_memory_stays(tmp_path: Path) -> None:

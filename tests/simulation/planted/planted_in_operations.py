@@ -101,7 +101,7 @@ def children_are_ignored(_: Any) -> Any:
 # What was done
 
 
-@mutation(DONE, BEGUN, caught_by="DoneOnce", in_worlds=operations(OperationWorld))
+@mutation(DONE, BEGUN, caught_by="DoneOnce", in_worlds=operations(OperationWorld), seen_in=38)
 def what_was_done_is_done_again_after_an_interruption(really: Begun) -> Begun:
     def change(operation: OperationStatus) -> OperationStatus:
         if operation.reverting or not any(step.interrupted for step in operation.steps):
@@ -279,6 +279,7 @@ def an_order_is_carried_out_again_and_again(_: Any) -> Any:
     caught_by="StopsForCause",
     in_worlds=operations(RivalOperationWorld),
     most_worlds=400,
+    seen_in=334,
 )
 def steps_are_taken_for_tasks(_: Any) -> Callable[[TaskReport, OperationStatus], bool]:
     def is_past_step(report: TaskReport, operation: OperationStatus) -> bool:

@@ -168,6 +168,7 @@ def created_without_a_gate(really: Manifest) -> Manifest:
     caught_by="NothingLeftToRun",
     in_worlds=troubled(RivalPodWorld, LATE),
     most_worlds=MOST,
+    seen_in=15,
 )
 def names_are_never_the_same(really: Manifest) -> Manifest:
     numbers = count()

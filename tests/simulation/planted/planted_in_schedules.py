@@ -199,6 +199,7 @@ def one_config_cannot_be_counted(_: object) -> Callable[..., JobConfigStatus]:
     caught_by="OneAtATime",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=13,
 )
 def jobs_of_a_window_need_no_lock(_: object) -> Callable[..., JobSpec]:
     return lambda spec, _: spec
@@ -243,6 +244,7 @@ def a_stop_is_not_written_on_the_job(make: Callable[..., JobSpec], _: object) ->
     caught_by="WindowsKept",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=13,
 )
 def a_window_that_opens_is_not_noticed(_: object) -> Callable[..., None]:
     return lambda _: None
@@ -266,6 +268,7 @@ def a_hold_holds_nothing(*_: object) -> tuple[Any, Any]:
     caught_by="WindowsKept",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=13,
 )
 def a_window_is_not_skipped(_: object) -> Callable[..., None]:
     return lambda *_: None
@@ -314,6 +317,7 @@ def a_stop_by_hand_is_taken_for_one_by_the_schedule(_: object) -> Callable[..., 
     caught_by="PeopleAreHeeded",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=8,
 )
 def a_suspended_job_is_let_go(really: Callable[..., Iterable[ReviseJob]]) -> Any:
     def revisions(*args: Any) -> Iterator[ReviseJob]:
@@ -332,13 +336,19 @@ def a_suspended_job_is_let_go(really: Callable[..., Iterable[ReviseJob]]) -> Any
     caught_by="PeopleAreHeeded",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=8,
 )
 def a_suspended_job_is_replaced(_: object) -> bool:
     return False
 
 
 @mutation(
-    BY_HAND, WHOSE_STOP, caught_by="PeopleAreHeeded", in_worlds=ScheduleWorld, most_worlds=MOST
+    BY_HAND,
+    WHOSE_STOP,
+    caught_by="PeopleAreHeeded",
+    in_worlds=ScheduleWorld,
+    most_worlds=MOST,
+    seen_in=8,
 )
 def a_suspended_job_is_made_again_after_a_hold(really: Callable[[Job], Fate]) -> Any:
     return lambda job: really(replace(job, spec=replace(job.spec, suspend=False)))
@@ -398,6 +408,7 @@ def who_deleted_it_is_not_told(_: object) -> Callable[..., str]:
     caught_by="DeedsAreTold",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=8,
 )
 def what_was_refused_is_told_as_done(really: Callable[..., Any]) -> Any:
     async def write(self: Any, target: Any, old: Any, new: Any, *, dry_run: bool) -> Any:
@@ -441,6 +452,7 @@ def what_a_gap_swallows_is_told_nowhere(_: object) -> Callable[..., Iterator[Any
     caught_by="GapsAreTold",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=16,
 )
 def what_a_gap_swallows_is_told_at_every_look(_: object) -> Callable[..., tuple[()]]:
     """The books do not say that it was told."""
@@ -453,6 +465,7 @@ def what_a_gap_swallows_is_told_at_every_look(_: object) -> Callable[..., tuple[
     caught_by="GapsAreTold",
     in_worlds=ScheduleWorld,
     most_worlds=MOST,
+    seen_in=16,
 )
 def only_starts_are_looked_for_in_a_gap(really: Callable[..., tuple[Turn, ...]]) -> Any:
     return lambda found: tuple(t for t in really(found) if t.action is Action.START)

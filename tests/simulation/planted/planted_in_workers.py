@@ -61,6 +61,7 @@ def what_a_lost_worker_had_goes_to_the_next(really: Any) -> Any:
     LAUNCH,
     caught_by="HandedOutOnce",
     in_worlds=operations(WorkerOperationWorld),
+    seen_in=18,
 )
 def what_is_inherited_is_handed_out_again(_: Any, really: Any) -> Any:
     return lambda *_: None, _first_time(really)
@@ -157,6 +158,7 @@ def what_a_worker_comes_back_with_in_vain_takes_no_room(_: Any) -> Any:
     Seam("interlock.runtimes.workers.attempts", "Worker.has_room"),
     caught_by="RoomKept",
     in_worlds=operations(WorkerOperationWorld),
+    seen_in=28,
 )
 def what_was_cut_off_takes_no_room(_: Any) -> property:
     def has_room(self: Worker) -> bool:
@@ -228,6 +230,7 @@ def a_worker_may_die_for_ever(_: Any) -> Any:
     Seam("interlock.execution.operations", "begun"),
     caught_by="DoneOnce",
     in_worlds=operations(WorkerOperationWorld),
+    seen_in=10,
 )
 def a_death_begins_it_all_anew(really: Any) -> Any:
     def begun(job: Job) -> Any:

@@ -21,8 +21,6 @@ _ANNOTATIONS = (
     "interlock.dev/stopped-because",
     "interlock.dev/takes-over-from",
 )
-#: Whoever restarts makes the next Job, then stops the old one; its schedule may be quicker.
-_MAKES_WAY = re.compile(r"restarted|job/\S+ takes its place")
 #: An edit finds a due time that was not looked at yet, or it does not.
 _BY_CHANCE = "ScheduleChanged"
 
@@ -77,8 +75,7 @@ def job_told(job: Object) -> Iterator[str]:
     annotations = metadata.get("annotations") or {}
     for name in _ANNOTATIONS:
         if name in annotations:
-            said = _MAKES_WAY.sub("another takes its place", annotations[name])
-            yield f"says {name.partition('/')[2]}: {said}"
+            yield f"says {name.partition('/')[2]}: {annotations[name]}"
     if spec.get("killAt"):
         yield "is to be stopped"
     for owner in metadata.get("ownerReferences", ()):

@@ -136,10 +136,11 @@ class Controller:
         return str(answer.body.get("spec", {}).get("holderIdentity") or "")
 
     def wait_until_leading(self) -> Controller:
-        """Wait until the lease is its own."""
+        """Wait until the lease is its own, and it has heard of that."""
         until = time.monotonic() + PATIENCE_S
         while not self.leads:
             self._look_again(until, f"does not lead, but {self.holder!r}")
+        self.wait_for_log("leading, term")
         return self
 
     def ask(

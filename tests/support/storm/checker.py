@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from interlock.schedules.controlled.records import KEPT_WINDOWS
 from interlock.testing.clients import Object, phase_of
 from support.storm.evidence import Attempt, Kind, Line
 
@@ -299,22 +300,27 @@ class Windows:
         #: The newest window that was seen while nobody had suspended it.
         self.newest: datetime | None = None
         self._told: set[datetime] = set()
+        #: Between these no more was told than is kept: where a machine stood still for so long,
+        #: the windows before the newest few are told of to nobody.
+        self._not_kept: list[tuple[datetime, datetime]] = []
 
     def take(self, controlled: Object) -> None:
         """Hear of a state of the ControlledJob."""
         self._created = _moment(controlled["metadata"]["creationTimestamp"])
         status = controlled.get("status", {})
         window = status.get("window")
-        for record in (*([window] if window else ()), *status.get("pastWindows", ())):
-            start = _moment(record["start"])
-            self._told.add(start)
-            if not controlled["spec"].get("suspend"):
-                self.newest = max(start, self.newest or start)
+        records = (*([window] if window else ()), *status.get("pastWindows", ()))
+        starts = {_moment(record["start"]) for record in records}
+        if len(starts) > KEPT_WINDOWS:
+            self._not_kept.append((max(self._told, default=self._created), min(starts)))
+        self._told |= starts
+        if starts and not controlled["spec"].get("suspend"):
+            self.newest = max((*starts, self.newest or min(starts)))
 
     def check(self, name: str, jobs: Iterable[Object]) -> Check:
-        """Every window has a record, and every Job is of a window."""
+        """Every window has a record as long as any are kept, and every Job is of a window."""
         made = _by_moment(jobs, "ControlledJob", name)
-        windows = list(self._due())
+        windows = [start for start in self._due() if not self._is_too_old(start)]
         faults = [
             f"{start}: nothing is told of the window of {name}"
             for start in windows
@@ -324,6 +330,9 @@ class Windows:
             f"{start}: {name} has a Job, and no window" for start in made.keys() - self._told
         ]
         return Check("windows unaccounted", len(windows), tuple(faults))
+
+    def _is_too_old(self, start: datetime) -> bool:
+        return start not in self._told and any(begin < start < end for begin, end in self._not_kept)
 
     def _due(self) -> Iterator[datetime]:
         if self._created is None or self.newest is None:

@@ -195,7 +195,9 @@ def test_a_restart_makes_the_next_before_it_stops_the_old() -> None:
 
     made, stopped = change.writes
     assert made.before is None
-    assert made.after.metadata.annotations["interlock.dev/takes-over-from"] == running.metadata.name
+    notes = made.after.metadata.annotations
+    assert notes["interlock.dev/takes-over-from"] == running.metadata.name
+    assert notes["interlock.dev/takes-over-because"] == "restarted: new data"
     assert stopped.before == running
     assert stopped.patch["metadata"]["annotations"] == {
         "interlock.dev/stopped-because": "restarted: new data",

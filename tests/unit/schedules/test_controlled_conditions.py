@@ -213,7 +213,7 @@ def test_a_transition_moves_its_time_only_when_the_status_changes() -> None:
 
 
 def test_defect_9_the_last_start_is_never_to_come_and_the_next_is_told() -> None:
-    status = told(W, inside=False)
+    status = told(a_controlled(created=f"{MON} 08:00"), inside=False)
 
     assert status.last_scheduled_start_time is None
     assert status.next_start == moment(f"{MON} 09:00")

@@ -8,17 +8,21 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from interlock.resources.actions import ReviseJob
 from interlock.resources.controlled_job import (
     ControlledJob,
     Override,
     OverrideAction,
     WindowOutcome,
 )
-from interlock.resources.job import JOB_FINALIZER, Job, WhenTaken
+from interlock.resources.job import CREATOR_ANNOTATION, JOB_FINALIZER, Job, WhenTaken
 from interlock.resources.schedule import (
     RUN_ID_ANNOTATION,
     SCHEDULED_AT_ANNOTATION,
     STOPPED_BECAUSE_ANNOTATION,
+    STOPPED_BY_ANNOTATION,
+    TAKES_OVER_ANNOTATION,
+    TAKES_OVER_BECAUSE_ANNOTATION,
     controlled_lock,
 )
 from interlock.schedules.controlled.decide import decide_controlled
@@ -437,6 +441,50 @@ def test_a_job_that_is_told_to_stop_is_told_why() -> None:
         STOPPED_BECAUSE_ANNOTATION: "its window closed at 2026-01-04T17:00:00Z"
     }
     assert decision.reason.startswith(f"stops job/{job.metadata.name}: its window closed")
+
+
+@pytest.mark.parametrize(
+    ("word", "expected", "told"),
+    [
+        pytest.param(
+            "restarted: new data",
+            {
+                STOPPED_BECAUSE_ANNOTATION: "restarted: new data",
+                STOPPED_BY_ANNOTATION: "ann",
+            },
+            [],
+            id="a person restarted it",
+        ),
+        pytest.param(
+            "anything else",
+            {STOPPED_BECAUSE_ANNOTATION: "job/engine-1767603600-1 takes its place"},
+            ["JobStopped"],
+            id="what is no such word is not taken for one",
+        ),
+    ],
+)
+def test_a_job_that_a_person_restarts_is_told_so_whoever_tells_it_first(
+    word: str, expected: dict[str, str], told: list[str]
+) -> None:
+    old = a_run(W, f"{MON} 09:00", 0)
+    notes = {
+        TAKES_OVER_ANNOTATION: old.metadata.name,
+        TAKES_OVER_BECAUSE_ANNOTATION: word,
+        CREATOR_ANNOTATION: "ann",
+    }
+    new = a_run(W, f"{MON} 09:00", 1, "Waiting", manual=True, notes=notes)
+
+    decision = decide_controlled(a_view(in_books(W, old), old, new), moment(f"{MON} 12:00"))
+
+    stop = decision.actions[0]
+    assert isinstance(stop, ReviseJob)
+    assert (stop.job, stop.annotations) == (old, expected)
+    # What a person did stands on the Job, and is no deed of the schedule.
+    status = status_in(decision)
+    assert status is not None
+    assert [each.type for each in status.action_history if each.job_name == old.metadata.name] == (
+        told
+    )
 
 
 def test_defect_14_down_over_a_stop_and_past_the_deadline_the_old_job_is_stopped_all_the_same() -> (

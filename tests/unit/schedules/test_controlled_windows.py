@@ -608,6 +608,26 @@ def test_a_window_that_opened_and_closed_while_nobody_looked_is_told(
 
 
 @pytest.mark.parametrize(
+    ("is_edited", "told"),
+    [
+        pytest.param(False, [(moment(f"{MON} 09:00"), "NeverStarted")], id="as it was made"),
+        pytest.param(True, [], id="another plan may have been there then"),
+    ],
+)
+def test_a_window_between_the_making_and_the_first_look_is_told(
+    is_edited: bool, told: list[tuple[datetime, str]]
+) -> None:
+    desk = ControlledDesk(a_controlled(), at=at("08:00"))
+    if is_edited:
+        desk.edit(start_by=Duration(hours=1))
+    desk.settle_at(moment(f"{TUE} 08:00"))
+
+    window = desk.controlled.status.window
+    assert [(each.start, each.outcome) for each in (window,) if each is not None] == told
+    assert desk.controlled.status.past_windows == ()
+
+
+@pytest.mark.parametrize(
     ("start_by", "until"),
     [
         pytest.param("30m", "; it could have started until 2026-01-06T09:30:00Z", id="within"),

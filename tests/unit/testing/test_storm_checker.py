@@ -300,6 +300,25 @@ def test_each_window_is_told(states: list[Object], jobs: list[Object], faults: i
     assert (check.looked_at, len(check.faults)) == (3, faults)
 
 
+@pytest.mark.parametrize(
+    ("told", "looked_at", "faults"),
+    [
+        pytest.param(range(24, 45, 2), 11, 0, id="before the newest that are kept"),
+        pytest.param(range(4, 45, 4), 21, 10, id="among the newest that are kept"),
+    ],
+)
+def test_windows_of_which_none_can_be_kept_are_not_missed(
+    told: range, looked_at: int, faults: int
+) -> None:
+    windows = Windows(every_s=2)
+    newest, *past = reversed(told)
+    windows.take(a_controlled(newest, *past))
+
+    check = windows.check("engine", [])
+
+    assert (check.looked_at, len(check.faults)) == (looked_at, faults)
+
+
 def test_a_line_that_was_printed_and_is_not_in_the_log() -> None:
     lines = ran("a", 1, 2, fences=ONE)
     evidence = parse([*lines, *ran("gone", 3, 4)])

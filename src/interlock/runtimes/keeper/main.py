@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import sys
@@ -49,13 +50,19 @@ def _serve(place: Path, lock: int, linger_s: float, tell: int) -> int:
         redirect_output(place / KEEPER_LOG_NAME)
         kernel.become_subreaper()
         keeper = Keeper(place, lock, linger_s)
-        os.write(tell, b"ready")
+        _tell(tell, "ready")
         os.close(tell)
         tell = -1
         keeper.run()
     except BaseException as error:
         if tell >= 0:
-            os.write(tell, f"the keeper cannot start: {error}\n".encode())
+            _tell(tell, f"the keeper cannot start: {error}\n")
         traceback.print_exc()
         return 1
     return 0
+
+
+def _tell(starter: int, what: str) -> None:
+    """Tell whoever started us; on a slow machine they may be gone, which is no reason to end."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(starter, what.encode())

@@ -69,7 +69,9 @@ def _stopped(
 ) -> Iterator[ActionRecord]:
     told = {stop.run.uid for stop in stopped}
     for stop in stopped:
-        yield _action(situation, ControlledAction.JOB_STOPPED, stop.run, stop.because)
+        # What a person ordered stands on the Jobs, whoever wrote it there first.
+        if not stop.is_of_person:
+            yield _action(situation, ControlledAction.JOB_STOPPED, stop.run, stop.because)
     before = situation.controlled.status.window
     if before is None or before.job is None or before.outcome is not WindowOutcome.STARTED:
         return

@@ -23,14 +23,14 @@ def records_after(
     """The newest window and those before it, newest first.
 
     `message` says why no Job could be made. With `is_same_plan`, windows that opened and closed
-    since the last look are told too.
+    since the last look are told too; at the first look, those since it was made as it is.
     """
     status, window = situation.controlled.status, situation.window
     if situation.standing is None:
         return status.window, status.past_windows
     current = situation.record
     others = [_closed(each, situation) for each in situation.other_records]
-    if is_same_plan:
+    if is_same_plan or _is_first_look(situation):
         others += _missed(situation)
     others.sort(key=lambda each: each.start, reverse=True)
     if window is None:
@@ -116,9 +116,16 @@ _ENDS = {
 _FINAL = frozenset({*_ENDS.values(), WindowOutcome.REMOVED_BY_USER, WindowOutcome.TOO_LATE})
 
 
+def _is_first_look(situation: Situation) -> bool:
+    """Whether nobody looked before, and the plan is the one that it was made with."""
+    controlled = situation.controlled
+    return not controlled.status.books.schedule_hash and controlled.metadata.generation == 1
+
+
 def _missed(situation: Situation) -> list[WindowRecord]:
     """Windows that nobody looked at while they were open, newest first."""
-    timetable, since = situation.view.timetable, situation.controlled.status.books.accounted_to
+    timetable, controlled = situation.view.timetable, situation.controlled
+    since = controlled.status.books.accounted_to or controlled.metadata.creation_timestamp
     if timetable is None or since is None:
         return []
     if situation.last_stop is None or situation.last_stop <= since:

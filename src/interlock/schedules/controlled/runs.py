@@ -14,11 +14,13 @@ from interlock.resources.admission import RefusalReason
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job
 from interlock.resources.schedule import (
+    RESTARTED,
     RUN_ID_ANNOTATION,
     STOPPED_BECAUSE_ANNOTATION,
     STOPS_AT_ANNOTATION,
     SUSPEND_REASON_ANNOTATION,
     TAKES_OVER_ANNOTATION,
+    TAKES_OVER_BECAUSE_ANNOTATION,
     TEMPLATE_HASH_ANNOTATION,
     USER_STOP,
     is_manual,
@@ -114,8 +116,14 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_over_from(self) -> str:
-        """The Job whose place it takes because the template changed."""
+        """The Job whose place it takes: the template changed, or a person restarted it."""
         return self.job.metadata.annotations.get(TAKES_OVER_ANNOTATION, "")
+
+    @property
+    def restarts_because(self) -> str:
+        """That a person had it take that place, and why; empty when it was the template."""
+        said = self.job.metadata.annotations.get(TAKES_OVER_BECAUSE_ANNOTATION, "")
+        return said if said.partition(":")[0] == RESTARTED else ""
 
     def is_expired(self, last_stop: datetime | None) -> bool:
         """Whether it was made for a time before the last stop."""

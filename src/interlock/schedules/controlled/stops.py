@@ -13,8 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.resources.actions import DeleteResource, ReviseJob
-from interlock.resources.job import JobSpec
-from interlock.resources.schedule import STOPPED_BECAUSE_ANNOTATION
+from interlock.resources.job import CREATOR_ANNOTATION, JobSpec
+from interlock.resources.schedule import (
+    RESTARTED,
+    STOPPED,
+    STOPPED_BECAUSE_ANNOTATION,
+    STOPPED_BY_ANNOTATION,
+)
 from interlock.schedules.controlled.choosing import Choice
 from interlock.schedules.controlled.making import stop_note, with_lock
 from interlock.schedules.controlled.runs import Run, is_kill_of_person, planned_stop
@@ -26,13 +31,20 @@ class Stop(Struct, frozen=True):
 
     run: Run
     because: str
+    #: Who ordered it, to be written down with it; empty when nobody knows, or it is known.
+    by: str = ""
+
+    @property
+    def is_of_person(self) -> bool:
+        """Whether a person ordered it, and it is only written down here."""
+        return self.because.partition(":")[0] in (STOPPED, RESTARTED)
 
 
 def stops(situation: Situation, choice: Choice) -> tuple[Stop, ...]:
     """Everyone who is not over, is not left alone, and was not told."""
     kept = {run.uid for run in choice.kept}
     return tuple(
-        Stop(run, why_stopped(run, situation, choice))
+        _stop(run, situation, choice)
         for run in situation.runs
         if run.uid not in kept and _can_be_told(run, situation) and not run.is_unwritten
     )
@@ -56,23 +68,30 @@ def _can_be_told(run: Run, situation: Situation) -> bool:
     return kill_at is None or kill_at > situation.now
 
 
-def why_stopped(run: Run, situation: Situation, choice: Choice) -> str:
+def _stop(run: Run, situation: Situation, choice: Choice) -> Stop:
     """Why a Job is told to stop, in the order in which the rules count."""
     if situation.held:
-        return situation.held
+        return Stop(run, situation.held)
     if situation.is_expired(run):
-        return f"its window closed at {situation.last_stop:%Y-%m-%dT%H:%M:%SZ}"
+        return Stop(run, f"its window closed at {situation.last_stop:%Y-%m-%dT%H:%M:%SZ}")
     if STOPPED_BECAUSE_ANNOTATION in run.job.metadata.annotations:
-        return run.job.metadata.annotations[STOPPED_BECAUSE_ANNOTATION]
+        return Stop(run, run.job.metadata.annotations[STOPPED_BECAUSE_ANNOTATION])
+    # Who restarts makes the next Job and then stops this one, and may still be about to.
+    for other in situation.runs:
+        if other.takes_over_from == run.name and other.restarts_because:
+            who = other.job.metadata.annotations.get(CREATOR_ANNOTATION, "")
+            return Stop(run, other.restarts_because, by=who)
     if choice.chosen is not None:
-        return f"job/{choice.chosen.name} takes its place"
-    return "no window is open"
+        return Stop(run, f"job/{choice.chosen.name} takes its place")
+    return Stop(run, "no window is open")
 
 
 def stop_order(stop: Stop, now: datetime) -> ReviseJob:
     """Tell a Job to stop now."""
     job = stop.run.job
     notes = {STOPPED_BECAUSE_ANNOTATION: stop.because}
+    if stop.by:
+        notes[STOPPED_BY_ANNOTATION] = stop.by
     return ReviseJob(job, replace(job.spec, kill_at=now), notes)
 
 

@@ -10,13 +10,17 @@ from __future__ import annotations
 from support.differential.scenario import Exits, Waits
 from support.differential.schedule_play import Holds, SchedulePlay
 
+#: A stage that stands still for some seconds finds many due times at once: none is too many, or
+#: that would be told as well.
+_ALL: dict[str, object] = {"atMost": 100}
+
 
 def forbid(play: SchedulePlay) -> None:
     """While one runs, what is due is skipped."""
-    play.config("c", Waits(), concurrency={"policy": "Forbid"})
+    play.config("c", Waits(), concurrency={"policy": "Forbid"}, catchUp=_ALL)
     play.until_running("c#1")
     play.until("JobConfig", "c", "skips", lambda status: status.get("skipped"))
-    play.change("JobConfig", "c", suspend=True)
+    _suspend(play)
     play.tell_skips("c")
     play.let_go("c#1")
     play.tell_jobs()
@@ -28,7 +32,7 @@ def forbid_two(play: SchedulePlay) -> None:
     play.until_running("c#1")
     play.until_running("c#2")
     play.until("JobConfig", "c", "skips", lambda status: status.get("skipped"))
-    play.change("JobConfig", "c", suspend=True)
+    _suspend(play)
     play.let_go("c#2")
     play.let_go("c#1")
     play.tell_jobs()
@@ -36,10 +40,10 @@ def forbid_two(play: SchedulePlay) -> None:
 
 def queue_full(play: SchedulePlay) -> None:
     """One runs, one waits, and what is due beside them is skipped."""
-    play.config("c", Waits(), concurrency={"policy": "Enqueue", "maxQueued": 1})
+    play.config("c", Waits(), concurrency={"policy": "Enqueue", "maxQueued": 1}, catchUp=_ALL)
     play.until_running("c#1")
     play.until("JobConfig", "c", "skips", lambda status: status.get("skipped"))
-    play.change("JobConfig", "c", suspend=True)
+    _suspend(play)
     play.tell_skips("c")
     play.let_go("c#1")
     play.until_running("c#2")
@@ -52,8 +56,7 @@ def allow(play: SchedulePlay) -> None:
     play.config("c", Waits(), concurrency={"policy": "Allow"})
     play.until_running("c#1")
     play.until_running("c#2")
-    play.change("JobConfig", "c", suspend=True)
-    play.until("JobConfig", "c", "is disabled", lambda status: "nextSchedule" not in status)
+    _suspend(play)
     play.let_all_go()
     play.tell_crowd()
 
@@ -67,6 +70,7 @@ def resume(play: SchedulePlay) -> None:
     play.verb("resume", "jobconfig/@c")
     play.until_running("c#2")
     play.verb("suspend", "jobconfig/@c")
+    _until_disabled(play)
     play.let_go("c#2")
     play.tell_jobs()
 
@@ -93,9 +97,9 @@ def options(play: SchedulePlay) -> None:
 
 def option_missing(play: SchedulePlay) -> None:
     """A due time without the value of an option becomes no Job, and says why."""
-    play.config("c", Exits(0), options=[{"name": "day", "required": True}])
+    play.config("c", Exits(0), options=[{"name": "day", "required": True}], catchUp=_ALL)
     play.until("JobConfig", "c", "skips", lambda status: status.get("skipped"))
-    play.change("JobConfig", "c", suspend=True)
+    _suspend(play)
     play.tell_skips("c")
     play.until_jobs(0)
 
@@ -150,11 +154,11 @@ def history(play: SchedulePlay) -> None:
 
 def calendar(play: SchedulePlay) -> None:
     """A calendar that is not there, and then closes every day."""
-    play.config("c", Exits(0), schedules=[_closed_on(play.own("days"))])
+    play.config("c", Exits(0), schedules=[_closed_on(play.own("days"))], catchUp=_ALL)
     play.until("JobConfig", "c", "misses its calendar", _skips("CalendarMissing"))
     play.calendar("days", "MON,TUE,WED,THU,FRI,SAT,SUN")
     play.until("JobConfig", "c", "keeps to its calendar", _skips("Calendar"))
-    play.change("JobConfig", "c", suspend=True)
+    _suspend(play)
     play.tell_skips("c")
     play.until_jobs(0)
 
@@ -167,7 +171,7 @@ def only_newest(play: SchedulePlay) -> None:
     with play.outage(4):
         pass
     play.until("JobConfig", "c", "skips", _skips("Missed"))
-    play.change("JobConfig", "c", suspend=True)
+    _suspend(play)
     play.tell_skips("c")
 
 
@@ -179,7 +183,7 @@ def too_many(play: SchedulePlay) -> None:
     with play.outage(6):
         pass
     play.until("JobConfig", "c", "skips", _skips("TooManyMissed"))
-    play.change("JobConfig", "c", suspend=True)
+    _suspend(play)
     play.tell_skips("c")
 
 
@@ -189,6 +193,16 @@ def deleted(play: SchedulePlay) -> None:
     play.until_running("c#1")
     play.delete("JobConfig", "c")
     play.until_jobs(0)
+
+
+def _suspend(play: SchedulePlay) -> None:
+    """Have no more Jobs made, and see that whoever makes them has heard of it."""
+    play.change("JobConfig", "c", suspend=True)
+    _until_disabled(play)
+
+
+def _until_disabled(play: SchedulePlay) -> None:
+    play.until("JobConfig", "c", "is disabled", lambda status: "nextSchedule" not in status)
 
 
 def _closed_on(calendar: str) -> dict[str, object]:

@@ -49,9 +49,7 @@ def restart(play: SchedulePlay) -> None:
     play.verb("restart", "@e")
     play.until_job("e#1", "Killed")
     play.until_running("e#2")
-    # Who told the old one to stop first, the person or the schedule, is a matter of chance.
-    play.let_go("e#2")
-    play.tell_jobs()
+    _end(play)
 
 
 def hold(play: SchedulePlay) -> None:
