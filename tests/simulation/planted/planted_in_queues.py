@@ -160,6 +160,7 @@ def room_that_comes_free_wakes_nobody(_: Any) -> Any:
     caught_by="Settles",
     in_worlds=queued(QueueWorld),
     most_worlds=400,
+    seen_in=20,
 )
 def a_free_lock_wakes_no_queue(_: Any) -> Any:
     return lambda *_: ()
@@ -202,6 +203,7 @@ def _is_running(job: Job) -> bool:
     caught_by="PutBackForCause",
     in_worlds=PreemptionWorld,
     most_worlds=400,
+    seen_in=11,
 )
 def everybody_makes_room_for_everybody(_: Any) -> Any:
     return lambda _, holdings, __: (one for one in holdings if _is_running(one.job))
@@ -216,6 +218,7 @@ NOTHING = "Where a Queue says so nobody is let in beside a Job that was not read
     caught_by="AllOrNothing",
     in_worlds=GateWorld,
     most_worlds=400,
+    seen_in=10,
 )
 def everybody_counts_as_ready(_: Any) -> Any:
     return lambda *_: True
