@@ -19,6 +19,7 @@ from interlock.testing.builders import T0
 from interlock.testing.runtime_contract import Exits, RuntimeContract, Scene, WorkShop, is_over
 from support.simulation.kube_api import Body, SimApi, gates_of, place_of
 from support.simulation.pod_workshop import SimPodShop
+from support.simulation.script import Denial
 
 
 class TestSimulatedPods(RuntimeContract):
@@ -92,9 +93,58 @@ class TestSimulatedPods(RuntimeContract):
 
         self.play(scene, tmp_path)
 
+    def test_what_may_not_be_removed_now_goes_once_it_may(self, tmp_path: Path) -> None:
+        """It was created late and holds a gate; its removal was refused, and never tried again."""
+
+        async def scene(shop: WorkShop) -> None:
+            assert isinstance(shop, SimPodShop)
+            cluster, order = shop.cluster, shop.order(Exits())
+            await shop.runtime.launch([order])
+            await shop.until(is_over(order.id))
+            _remove(cluster.api, cluster.api.get("Pod", (order.namespace, order.name)))
+            cluster.api.create("Pod", order.namespace, pod_of(order))
+            await asyncio.sleep(60)
+            cluster.deny(Denial.NO_DELETE, 200.0)
+
+            await shop.runtime.forget([order.id])
+
+            await asyncio.sleep(600)
+            assert cluster.api.all("Pod") == []
+
+        self.play(scene, tmp_path)
+
+    def test_what_may_not_be_let_go_now_is_let_go_once_it_may(self, tmp_path: Path) -> None:
+        """Others are not kept waiting by it."""
+
+        async def scene(shop: WorkShop) -> None:
+            assert isinstance(shop, SimPodShop)
+            cluster = shop.cluster
+            first, second = (shop.order(Exits(), index=index) for index in range(2))
+            await shop.runtime.launch([first, second])
+            await shop.until(lambda told: all(is_over(one.id)(told) for one in (first, second)))
+            cluster.deny(Denial.NO_PATCH, 200.0)
+            await shop.runtime.forget([first.id])
+            await asyncio.sleep(150)
+            assert _held(cluster.api) == [first.name, second.name]
+            await asyncio.sleep(51)
+
+            await shop.runtime.forget([second.id])
+
+            assert second.name not in _held(cluster.api)
+            await asyncio.sleep(600)
+            assert _held(cluster.api) == []
+            assert list(await shop.runtime.reports()) == []
+
+        self.play(scene, tmp_path)
+
     def signal_of(self, report: TaskReport) -> int | None:
         """Kubelets tell a signal as an exit code, as shells do."""
         return report.exit_code - 128 if report.exit_code is not None else None
+
+
+def _held(api: SimApi) -> list[str]:
+    """The names of the pods that something holds."""
+    return [place_of(pod)[1] for pod in api.all("Pod") if pod["metadata"].get("finalizers")]
 
 
 def _remove(api: SimApi, pod: Body) -> None:

@@ -13,12 +13,15 @@ from support.simulation.script import (
     POKES,
     Act,
     CreateJob,
+    Forgery,
+    JumpClock,
     KillJob,
     PausePlane,
     Poke,
     Step,
     forgery,
 )
+from support.simulation.worker_world import WorkerOperationWorld
 from support.simulation.world import RivalWorld, World
 from support.simulation.worlds import WORLDS
 
@@ -52,6 +55,8 @@ PIECES = {
     "RivalGateWorld": 2,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
+    "RequestWorld": 2,
+    "RivalRequestWorld": 1,
 }
 
 DB = LockRequest(key="db")
@@ -215,3 +220,26 @@ def test_what_one_term_wrote_last_is_told_to_the_next() -> None:
 def test_an_attempt_of_a_round_that_is_not_known_yet_is_not_past() -> None:
     """A task that had failed ran again after its Job was put back; one plane knew of neither."""
     assert WORLDS["RivalQueuePodWorld"](144).run().broken is None
+
+
+@pytest.mark.parametrize("how", Forgery)
+@pytest.mark.parametrize("world", [World, RivalWorld, WorkerOperationWorld])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_forged_status_holds_no_lock_for_ever(
+    world: type[World], seed: int, how: Forgery
+) -> None:
+    """A Job is granted a lock, and says that it was let in with something else.
+
+    All clocks are an hour ahead, so one that is not due for an hour stands in line as well.
+    """
+    forged = [forgery("db", f"forged-{number}", how) for number in range(8)]
+    script = a_script(
+        a_creation("first", 7.0),
+        JumpClock(0, 3600.0),
+        JumpClock(1, 3600.0),
+        *forged,
+        a_creation("last", 5.0),
+    )
+    played = world(seed, script, FaultRates(watch_late=0.7, longest_stall=6.0))
+
+    assert str(played.run().broken) == "None"

@@ -136,7 +136,7 @@ def _rest(view: ExecutionView, job: Job, now: datetime) -> Decision:
         let_go = RemoveFinalizer(job, JOB_FINALIZER)
         return Decision((*cleared, let_go), None, "nothing of the Job runs: it may go")
     ttl, over_at = job.spec.ttl_after_finished, ended_at(job)
-    if ttl is None or over_at is None or view.has_open_parent:
+    if ttl is None or over_at is None or view.has_open_parent or view.children.unfinished:
         return Decision(cleared, None, reason)
     if over_at + ttl > now:
         return Decision(cleared, over_at + ttl, reason)

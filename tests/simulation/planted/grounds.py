@@ -11,6 +11,7 @@ from interlock.resources.steps import BeforeRetry, StepRetries, StepWork
 from interlock.resources.steps import Step as Operated
 from interlock.resources.values.amounts import Amount
 from support.simulation.faults import CALM, FaultRates
+from support.simulation.request_world import BadRequest, bad_request
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.script import (
     Act,
@@ -19,6 +20,8 @@ from support.simulation.script import (
     CreateJob,
     CutWorker,
     DeleteJob,
+    Forgery,
+    JumpClock,
     KillJob,
     LoseKeeper,
     PutBackStore,
@@ -107,6 +110,16 @@ def operations(world: type[World]) -> Worlds:
     return world
 
 
+def forged(world: type[World]) -> Worlds:
+    """A world with clocks an hour ahead, and a stranger who writes statuses of all sorts."""
+    acts: list[Act] = [JumpClock(0, 3600.0), JumpClock(1, 3600.0)]
+    for how in Forgery:
+        acts += [forgery("db", f"forged-{how.name.lower()}-{n}", how) for n in range(4)]
+    acts.append(_busy(0))
+    script = tuple(Step(5.0 * at, act) for at, act in enumerate(acts, 1))
+    return lambda seed: world(seed, script, FaultRates(watch_late=0.7, longest_stall=6.0))
+
+
 def taken_back(world: type[World]) -> Worlds:
     """A world with a step whose retries take back what it was built upon, which has no undo."""
 
@@ -139,6 +152,13 @@ def side_by_side(world: type[World]) -> Worlds:
     )
     script = (Step(10.0, CreateJob(name="op-0", spec=JobSpec(steps=steps, steps_at_once=4))),)
     return lambda seed: world(seed, script, FaultRates(stall=0.4, longest_stall=2.0))
+
+
+def not_to_be_done(world: type[World]) -> Worlds:
+    """A world with a request whose steps need what is not there, or each other."""
+    bad = (BadRequest.NOWHERE, BadRequest.RING)
+    scripts = [(Step(5.0, CreateJob(name="bad-request", spec=bad_request(how))),) for how in bad]
+    return lambda seed: world(seed, scripts[seed % 2], CALM)
 
 
 def cut_off(world: type[World]) -> Worlds:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from grounds import busy
+from grounds import busy, forged
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
@@ -103,6 +103,16 @@ def not_seen_is_taken_for_gone(really: IsDone) -> IsDone:
         return jobs.get(key) is None or really(holder, key, jobs)
 
     return is_done
+
+
+@mutation(
+    "Who says that it was let in with something else holds nothing beside that.",
+    Seam("interlock.admission.claims.proof", "_is_disowned"),
+    caught_by="Settles",
+    in_worlds=forged(World),
+)
+def what_is_forged_holds_for_ever(_: object) -> Callable[..., bool]:
+    return lambda *_: False
 
 
 @mutation("Who has ended holds no lock.", IS_DONE, caught_by="Settles", in_worlds=busy(World))

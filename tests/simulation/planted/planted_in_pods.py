@@ -12,6 +12,7 @@ from mutation import Seam, Worlds, mutation
 
 from interlock.control.runtime import OrderDeniedError
 from interlock.execution.view import ExecutionView
+from interlock.kube.pods.forget_retries import ForgetRetries
 from interlock.kube.pods.models import Pod
 from interlock.kube.pods.records import Wanted
 from interlock.kube.pods.reporting import NodeState
@@ -104,6 +105,16 @@ def _denied() -> Iterator[Act]:
         yield KillJob(f"job-{number}")
 
 
+def _denied_changes() -> Iterator[Act]:
+    """Jobs that are told to stop, and whose pods may not be let go when they are over."""
+    yield a_creation("job-0", 40.0, tasks=2)
+    yield DenyPods(Denial.NO_PATCH, 60.0)
+    yield KillJob("job-0")
+    for number in range(1, 5):
+        yield a_creation(f"job-{number}", 5.0)
+        yield KillJob(f"job-{number}")
+
+
 #: Worlds that are made for one sort of trouble.
 LATE = (
     every(4.0, _come_and_go()),
@@ -119,9 +130,10 @@ WIDE = (every(3.0, _begin_much_and_stop()), CALM, Lateness(slow_s=25.0))
 CRASHING = (every(6.0, _begin()), FaultRates(crash_before=0.05), Lateness())
 SILENT = (every(10.0, _lost_nodes()), CALM, Lateness())
 DENIED = (every(6.0, _denied()), CALM, Lateness())
+UNCHANGED = (every(4.0, _denied_changes()), CALM, Lateness())
 
 Trouble = tuple[tuple[Step, ...], FaultRates, Lateness]
-TROUBLES: tuple[Trouble, ...] = (LATE, SLOW, WIDE, CRASHING, SILENT, DENIED)
+TROUBLES: tuple[Trouble, ...] = (LATE, SLOW, WIDE, CRASHING, SILENT, DENIED, UNCHANGED)
 
 
 def troubled(world: type[PodWorld], trouble: Trouble) -> Worlds:
@@ -344,6 +356,17 @@ def never_let_go(_: object) -> Any:
         return
 
     return keep
+
+
+@mutation(
+    "What may not be let go of now is let go of once it may.",
+    Seam("interlock.kube.pods.forget_retries", "ForgetRetries.forget"),
+    caught_by="NothingIsLeft",
+    in_worlds=troubled(PodWorld, UNCHANGED),
+    most_worlds=MOST,
+)
+def what_is_refused_once_is_never_let_go(_: object) -> Any:
+    return ForgetRetries._try
 
 
 @mutation(

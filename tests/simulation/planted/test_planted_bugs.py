@@ -16,6 +16,7 @@ from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.promises import PROMISES
 from support.simulation.queue_promises import QUEUE_PROMISES
+from support.simulation.request_promises import REQUEST_PROMISES, REQUEST_WORKER_PROMISES
 from support.simulation.restore_world import RESTORE_PROMISES
 from support.simulation.schedule_promises import SCHEDULE_PROMISES
 from support.simulation.worker_promises import WORKER_PROMISES
@@ -28,6 +29,8 @@ ALL_PROMISES = {
     *OPERATION_PROMISES,
     *WORKER_PROMISES,
     *QUEUE_PROMISES,
+    *REQUEST_PROMISES,
+    *REQUEST_WORKER_PROMISES,
 }
 
 #: Where mutations are declared.
@@ -39,6 +42,7 @@ for _table in (
     "operations",
     "pods",
     "queues",
+    "requests",
     "schedules",
     "workers",
 ):

@@ -165,6 +165,12 @@ class Cluster:
             raise ForbiddenError(f'pods "{place[1]}" is forbidden: you cannot delete pods')
         return self.api.delete(kind, place, uid=uid, grace_s=grace_s)
 
+    def patch(self, kind: str, place: Place, patch: Mapping[str, Any]) -> Body:
+        """Change what a control plane wants changed, unless that is denied now."""
+        if kind == "Pod" and self.denials[Denial.NO_PATCH]:
+            raise NoRightError(f'pods "{place[1]}" is forbidden: you cannot patch pods')
+        return self.api.patch(kind, place, patch)
+
     def heal(self) -> None:
         """End all trouble."""
         self.set_reachable(True)

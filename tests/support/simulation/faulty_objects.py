@@ -108,7 +108,7 @@ class FaultyObjects(Generic[T]):
     async def patch(self, namespace: str, name: str, patch: Mapping[str, Any]) -> T:
         """Merge a patch, now or much later."""
         return await self._write(
-            f"patch pod {name}", lambda: self._api.patch(self._kind, (namespace, name), patch)
+            f"patch pod {name}", lambda: self._cluster.patch(self._kind, (namespace, name), patch)
         )
 
     async def delete(self, namespace: str, name: str, *, uid: str, grace_s: int | None) -> T | None:

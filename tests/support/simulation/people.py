@@ -35,6 +35,7 @@ from support.simulation.script import (
     ChangePriority,
     CreateJob,
     DeleteJob,
+    Forgery,
     ForgeStatus,
     KillJob,
     Poke,
@@ -94,8 +95,8 @@ class People:
                 await self._requeue_one(luck)
             case Poke(name, how):
                 await self._poke(name, how)
-            case ForgeStatus(name, spec):
-                await self._forge(name, spec)
+            case ForgeStatus(name, spec, how):
+                await self._forge(name, spec, how)
             case _:
                 raise AssertionError(f"{act} is not for people")
 
@@ -164,10 +165,10 @@ class People:
         if isinstance(made, Lock):
             await self._past_the_door.update_status(replace(stored, status=made.status))
 
-    async def _forge(self, name: str, spec: JobSpec) -> None:
-        """Have a Job that is not due yet say that it was let in, as the holders were."""
+    async def _forge(self, name: str, spec: JobSpec, how: Forgery) -> None:
+        """Have a new Job say what is not so, at once: what it was granted is not known yet."""
         self._truth.bad[name] = None
-        later = self._now() + timedelta(hours=1)
+        later = self._now() + timedelta(hours=1) if how is Forgery.LET_IN else None
         metadata = Metadata(name=name, namespace=NAMESPACE, finalizers=(JOB_FINALIZER,))
         made = Job(metadata=metadata, spec=replace(spec, start_after=later))
         job: Resource = await self._past_the_door.create(made)
@@ -176,19 +177,20 @@ class People:
             if job.status.admission.phase is not AdmissionPhase.WAITING:
                 return
             try:
-                await self._past_the_door.update_status(self._let_in(job))
+                await self._past_the_door.update_status(self._forged(job, how))
             except ConflictError:
                 job = await self._past_the_door.get(job.key)
                 continue
             return
 
-    def _let_in(self, job: Job) -> Job:
+    def _forged(self, job: Job, how: Forgery) -> Job:
         now, was = self._now(), job.status.admission
+        locks = job.spec.locks if how is Forgery.LET_IN else ()
         admission = AdmissionStatus(
             phase=AdmissionPhase.ADMITTED,
             sequence=was.sequence or job.version,
             epoch=was.epoch,
-            grants=tuple(Grant(key=r.key, token=self._token(r.key)) for r in job.spec.locks),
+            grants=tuple(Grant(key=r.key, token=self._token(r.key)) for r in locks),
             admitted_at=now,
         )
         return replace(job, status=with_admission(job, admission, now))

@@ -118,5 +118,9 @@ def _trouble(random: Random, names: Sequence[str]) -> Act:
     return random.choice(acts)()
 
 
+#: Drawn from these alone, so that the worlds of seeds stay as they are.
+_DENIALS = (Denial.QUOTA, Denial.NO_CREATE, Denial.NO_DELETE, Denial.DEAD_WEBHOOK)
+
+
 def _denial(random: Random) -> DenyPods:
-    return DenyPods(random.choice(list(Denial)), random.choice((3.0, 60.0, 400.0)))
+    return DenyPods(random.choice(_DENIALS), random.choice((3.0, 60.0, 400.0)))

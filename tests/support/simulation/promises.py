@@ -140,9 +140,19 @@ class NeverTwice(Promise):
             if holder in kept or self.truth.is_over(holder.uid):
                 continue
             job = self.truth.by_uid[holder.uid]
-            if job.status.admission.epoch <= holder.epoch:
+            is_held = job.status.admission.epoch <= holder.epoch
+            if is_held and not self._is_disowned(job, before.spec.key, holder):
                 told = f"{holder.job} loses {before.spec.key} and may still be doing something"
                 raise self.broken(told, holder.job, before.spec.key)
+
+    def _is_disowned(self, job: Job, key: str, holder: Holder) -> bool:
+        """Whether nothing runs of a Job that says it was let in with something else than this."""
+        uid, admission = job.metadata.uid, job.status.admission
+        if self.truth.alive(uid):
+            return False
+        term = self.truth.terms.get(uid, {}).get(key)
+        is_other = term is None or term.token != holder.token
+        return admission.phase is AdmissionPhase.ADMITTED and is_other
 
     def _check_admission(self, change: Change) -> None:
         before, after = jobs_of(change)

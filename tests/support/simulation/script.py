@@ -105,14 +105,22 @@ class Poke(Struct, frozen=True, tag=True):
     how: int
 
 
-class ForgeStatus(Struct, frozen=True, tag=True):
-    """A stranger who may write statuses says of a new Job that it was let in.
+class Forgery(StrEnum):
+    """What a stranger who may write statuses says of a new Job."""
 
-    With the tokens of those who hold its locks, if anybody does: no others look as true.
-    """
+    #: It was let in, with the tokens of those who hold its locks: no others look as true. The Job
+    #: is not due for an hour, so that nobody lets it in whose clock goes right.
+    LET_IN = "let in"
+    #: It was let in, without its locks, while it stands in their lines.
+    WITHOUT_LOCKS = "let in without locks"
+
+
+class ForgeStatus(Struct, frozen=True, tag=True):
+    """A stranger who may write statuses says something of a new Job."""
 
     name: str
     spec: JobSpec
+    how: Forgery = Forgery.LET_IN
 
 
 class CrashPlane(Struct, frozen=True, tag=True):
@@ -203,6 +211,8 @@ class Denial(StrEnum):
     NO_DELETE = "no delete"
     #: Somebody whom the server asks about new pods does not answer.
     DEAD_WEBHOOK = "dead webhook"
+    #: They may not change any.
+    NO_PATCH = "no patch"
 
 
 class DenyPods(Struct, frozen=True, tag=True):
@@ -449,10 +459,24 @@ def with_requeues(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
     return tuple(sorted((*script, *requeues), key=lambda step: step.at))
 
 
-def forgery(key: str) -> ForgeStatus:
+def with_forgeries(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with forgeries of all sorts in some worlds, drawn apart for the same reason."""
+    if not script:
+        return script
+    forged = [
+        Step(
+            random.uniform(0.0, script[-1].at),
+            forgery(random.choice(LOCK_KEYS), f"forged-{number}", random.choice(tuple(Forgery))),
+        )
+        for number in range(random.choice((0, 0, 1, 3)))
+    ]
+    return tuple(sorted((*script, *forged), key=lambda step: step.at))
+
+
+def forgery(key: str, name: str = "forged", how: Forgery = Forgery.LET_IN) -> ForgeStatus:
     """A stranger's Job that needs one lock."""
     work = ProcessSpec(command=("work", "60"))
-    return ForgeStatus("forged", JobSpec(process=work, locks=(LockRequest(key=key),)))
+    return ForgeStatus(name, JobSpec(process=work, locks=(LockRequest(key=key),)), how)
 
 
 class _Taste:

@@ -98,6 +98,10 @@ class Truth:
         self.removed: dict[str, None] = {}
         #: Names of objects that no door would have let in; they may do harm to themselves.
         self.bad: dict[str, None] = {}
+        #: How many unfinished Jobs a target may have; None where nobody counts them.
+        self.most_pending: int | None = None
+        #: Names of requests that no worker can turn into steps.
+        self.bad_requests: dict[str, None] = {}
         #: Jobs whose locks were changed after they were created, by uid.
         self.revised: dict[str, None] = {}
         #: Since when each waiting Job stands where it stands.

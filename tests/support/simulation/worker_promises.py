@@ -11,6 +11,7 @@ from interlock.resources.tasks import EndedTask, ReportState, TaskId, TaskReport
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.workers.attempts import task_of
 from interlock.runtimes.workers.protocol import (
+    Call,
     Cancel,
     FromServer,
     FromWorker,
@@ -26,7 +27,8 @@ from support.simulation.promises import jobs_of
 from support.simulation.truth import Truth
 
 if TYPE_CHECKING:
-    from support.simulation.workers import Crowd, Deed, SimWorker
+    from support.simulation.worker_life import SimWorker
+    from support.simulation.workers import Crowd, Deed
 
 #: What an attempt came to without a word of whoever did it.
 _CUT = frozenset({TaskResult.INTERRUPTED, TaskResult.KILLED})
@@ -43,6 +45,9 @@ class WorkerPromise(Promise):
 
     def handed_out(self, task: TaskId, worker: str) -> None:
         """A worker is sent an order."""
+
+    def ordered(self, call: Call) -> None:
+        """The same, with all that it says."""
 
     def given(self, worker: SimWorker) -> None:
         """A worker has taken an order."""
@@ -213,12 +218,19 @@ class WorkerJudge:
     it is not among what runs any more.
     """
 
-    def __init__(self, truth: Truth, judge: Judge, crowd: Crowd, loop: SimLoop) -> None:
+    def __init__(
+        self,
+        truth: Truth,
+        judge: Judge,
+        crowd: Crowd,
+        loop: SimLoop,
+        promises: Sequence[type[WorkerPromise]] = WORKER_PROMISES,
+    ) -> None:
         self._truth = truth
         self._judge = judge
         self._loop = loop
         self.books = Books()
-        self.promises = [promise(truth, crowd, self.books) for promise in WORKER_PROMISES]
+        self.promises = [promise(truth, crowd, self.books) for promise in promises]
         #: What may run and does not count any more.
         self._fenced: set[TaskId] = set()
 
@@ -302,6 +314,8 @@ class WorkerJudge:
             for call in message.calls:
                 self._word(runtime, task_of(call.ref), worker)
                 self._each("handed_out", task_of(call.ref), worker)
+                for promise in self.promises:
+                    self._hold(promise.ordered, call)
             for ref in message.recorded:
                 self._each("told_recorded", task_of(ref), worker)
         elif isinstance(message, Cancel):

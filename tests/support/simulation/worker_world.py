@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from random import Random
 
@@ -14,6 +15,7 @@ from interlock.runtimes.router import Router
 from interlock.runtimes.workers.terms import WorkerTerms
 from interlock.store.watching import Change
 from support.simulation.faults import FaultRates
+from support.simulation.judge import BrokenPromiseError
 from support.simulation.operation_world import OperationWorld
 from support.simulation.script import (
     Act,
@@ -24,18 +26,22 @@ from support.simulation.script import (
     KillWorker,
     PausePlane,
     Step,
+    with_forgeries,
 )
-from support.simulation.worker_promises import WorkerJudge
+from support.simulation.worker_lines import Server
+from support.simulation.worker_promises import WORKER_PROMISES, WorkerJudge, WorkerPromise
 from support.simulation.worker_script import in_workers, with_losses
 from support.simulation.workers import (
     LEASE_S,
     TOUCH_EVERY_S,
     Crowd,
-    Server,
     WorkerRates,
     draw_worker_rates,
 )
 from support.simulation.world import Plane, RivalWorld
+
+#: What is promised where one leads.
+_OF_ONE_LEADER = frozenset({"Settles", "TargetsApart", "OrdersAreDone"})
 
 
 class WorkerPlane(Plane):
@@ -84,6 +90,8 @@ class WorkerOperationWorld(OperationWorld):
 
     name = "WorkerOperationWorld"
     planes: list[Plane]
+    #: What it is judged by about workers.
+    worker_promises: tuple[type[WorkerPromise], ...] = WORKER_PROMISES
 
     def __init__(
         self,
@@ -97,9 +105,12 @@ class WorkerOperationWorld(OperationWorld):
         drawn = draw_worker_rates(luck)
         self.script = in_workers(self.script, luck)
         if script is None:
-            # What is forged may hold a lock for ever: that is not about workers.
-            kept = tuple(step for step in self.script if not isinstance(step.act, ForgeStatus))
-            self.script = with_losses(kept, luck)
+            # Without what is forged, as it was drawn at first: the rest of each seed stays.
+            forged = tuple(step for step in self.script if isinstance(step.act, ForgeStatus))
+            kept = tuple(step for step in self.script if step not in forged)
+            losses = with_losses(kept, luck)
+            self.script = tuple(sorted((*losses, *forged), key=lambda step: step.at))
+            self.script = with_forgeries(self.script, Random(f"{seed}:forgeries"))
         self.crowd.rates = worker_rates or (drawn if rates is None else WorkerRates())
         # A dispatcher that slept itself gives those who were not heard of meanwhile their time.
         pauses = [step.act.seconds for step in self.script if isinstance(step.act, PausePlane)]
@@ -111,7 +122,9 @@ class WorkerOperationWorld(OperationWorld):
         luck = Random(f"{self.seed}:crowd")
         crowd = Crowd(self.loop, luck, self.history, self.weather, WorkerRates())
         self.crowd = crowd
-        self.worker_judge = WorkerJudge(self.truth, self.judge, crowd, self.loop)
+        self.worker_judge = WorkerJudge(
+            self.truth, self.judge, crowd, self.loop, self.worker_promises
+        )
         crowd.judge = self.worker_judge
         crowd.servers = self._servers
         usual = [promise(self.truth) for promise in self.promises]
@@ -155,6 +168,26 @@ class WorkerOperationWorld(OperationWorld):
 
 
 class RivalWorkerOperationWorld(WorkerOperationWorld, RivalWorld):
-    """The same, with two control planes that both believe they lead, each with workers."""
+    """The same, with two control planes that both believe they lead, each with workers.
+
+    Of two that lead it is promised that they do no harm. That all comes to an end is promised of
+    one: each of two may cut off again and again what it does not hear of from the other's workers.
+    """
 
     name = "RivalWorkerOperationWorld"
+
+    def _rest(self, check: Callable[[], None]) -> None:
+        try:
+            super()._rest(check)
+        except BrokenPromiseError as broken:
+            if broken.promise not in _OF_ONE_LEADER:
+                raise
+            self._end_rivalry()
+            super()._rest(check)
+
+    def _end_rivalry(self) -> None:
+        """Have one of the two gone, until somebody starts it again."""
+        plane = self.planes[-1]
+        self.history.note(plane.name, "is gone: one that leads is enough")
+        self.loop.kill(plane.process)
+        plane.disconnect()

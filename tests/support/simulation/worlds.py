@@ -27,6 +27,7 @@ from support.simulation.queue_world import (
     RivalQueuePodWorld,
     RivalQueueWorld,
 )
+from support.simulation.request_world import RequestWorld, RivalRequestWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
@@ -63,5 +64,7 @@ WORLDS: dict[str, type[World]] = {
         RivalGateWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
+        RequestWorld,
+        RivalRequestWorld,
     )
 }

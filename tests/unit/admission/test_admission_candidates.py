@@ -18,7 +18,7 @@ from interlock.admission.claims.proof import kept
 from interlock.admission.lines import Lines, place_of
 from interlock.admission.reconciler import holder_uids
 from interlock.control.cache import Cache
-from interlock.resources.admission import AdmissionPhase, AdmissionStatus
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
 from interlock.resources.job import Job, JobPhase, JobStatus, LockRequest, WhenTaken
 from interlock.resources.lock import Lock, lock_name
 from interlock.resources.metadata import Key
@@ -33,10 +33,12 @@ def waiting(name: str, sequence: int, *locks: LockRequest, priority: int = 0) ->
     return a_job(name, version=sequence, status=status, locks=asked, priority=priority)
 
 
-def running(name: str, sequence: int, *locks: LockRequest) -> Job:
-    admission = AdmissionStatus(sequence=sequence, phase=AdmissionPhase.ADMITTED)
+def running(name: str, sequence: int, *locks: LockRequest, token: int = 1) -> Job:
+    asked = locks or (a_request(),)
+    grants = tuple(Grant(key=request.key, token=token) for request in asked)
+    admission = AdmissionStatus(sequence=sequence, phase=AdmissionPhase.ADMITTED, grants=grants)
     status = JobStatus(phase=JobPhase.RUNNING, admission=admission)
-    return a_job(name, version=sequence, status=status, locks=locks or (a_request(),))
+    return a_job(name, version=sequence, status=status, locks=asked)
 
 
 def a_world(*resources: Job | Lock) -> Known:
@@ -133,7 +135,7 @@ def test_a_grant_that_is_not_asked_for_is_found(
     ],
 )
 def test_as_many_are_replaced_as_it_takes(limit: int, expected: set[str]) -> None:
-    older, old = running("older", 2), running("old", 3)
+    older, old = running("older", 2), running("old", 3, token=2)
     taker = waiting("taker", 7, a_request(limit=limit, when_taken=WhenTaken.REPLACE))
     lock = a_lock(holders=(a_holder(older, token=1), a_holder(old, token=2)))
     world = a_world(older, old, waiting("queued", 5), waiting("newer", 9), taker, lock)

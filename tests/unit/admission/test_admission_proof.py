@@ -12,29 +12,41 @@ from msgspec.structs import replace
 from interlock.admission.claims.locks import LOCKS
 from interlock.admission.claims.proof import grant_of, is_done, is_unheard, kept
 from interlock.control.cache import Cache
-from interlock.resources.admission import AdmissionPhase, AdmissionStatus
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Key
-from interlock.resources.tasks import ExecutionStatus, JobResult
+from interlock.resources.tasks import ExecutionStatus, JobResult, TaskState, TaskStatus
 from interlock.testing.builders import T0, a_holder, a_job, a_lock
 
 KEY = Key("Job", "default", "job")
 
 
 def a_state(
-    version: int, epoch: int = 1, *, admitted: bool = False, over: bool = False, uid: str = "mine"
+    version: int,
+    epoch: int = 1,
+    *,
+    admitted: bool = False,
+    over: bool = False,
+    uid: str = "mine",
+    token: int = 1,
+    active: tuple[TaskStatus, ...] = (),
 ) -> Job:
     phase = AdmissionPhase.ADMITTED if admitted else AdmissionPhase.WAITING
+    grants = (Grant(key="db", token=token),) if admitted else ()
     result = JobResult.SUCCEEDED if over else None
     status = JobStatus(
-        admission=AdmissionStatus(phase=phase, epoch=epoch, sequence=1),
-        execution=ExecutionStatus(result=result),
+        admission=AdmissionStatus(phase=phase, epoch=epoch, sequence=1, grants=grants),
+        execution=ExecutionStatus(result=result, active=active),
     )
     return a_job("job", version=version, status=status, metadata={"uid": uid})
 
 
 #: Granted in the epoch 1, as the Job was at the version 10.
 GRANT = replace(a_holder(a_state(10), epoch=1), uid="mine", job_version=10)
+AT_WORK = (TaskStatus(name="job-0-0", index=0, attempt=0, state=TaskState.RUNNING, created_at=T0),)
+#: What only somebody writes who may not.
+OTHERWISE = a_state(11, admitted=True, token=7)
+OTHERWISE_AT_WORK = a_state(11, admitted=True, token=7, active=AT_WORK)
 
 
 def known(job: Job | None, heard: int = 100, *, is_readable: bool = True) -> Cache[Job]:
@@ -53,6 +65,15 @@ def known(job: Job | None, heard: int = 100, *, is_readable: bool = True) -> Cac
         pytest.param(known(a_state(11)), False, False, id="it waits with the grant"),
         pytest.param(known(a_state(11, 2)), True, False, id="it has given it back"),
         pytest.param(known(a_state(9, 0)), False, False, id="known as it was before"),
+        pytest.param(known(a_state(11, 0)), True, False, id="it says it was granted nothing yet"),
+        pytest.param(known(OTHERWISE), True, False, id="it says it was let in with another"),
+        pytest.param(known(OTHERWISE_AT_WORK), False, False, id="it says so, and is at work"),
+        pytest.param(
+            known(a_state(11, 0, admitted=True, active=AT_WORK)),
+            False,
+            False,
+            id="earlier, at work",
+        ),
         pytest.param(known(a_state(11, admitted=True)), False, False, id="it runs"),
         pytest.param(known(a_state(11, admitted=True, over=True)), True, False, id="it is over"),
         pytest.param(known(None, 10), True, True, id="missing, and all was heard"),
@@ -106,6 +127,15 @@ def test_a_record_keeps_those_who_may_be_doing_something_in_their_order() -> Non
 
     assert kept(LOCKS, lock.key, lock, known(a_state(11))) == (GRANT, again)
     assert kept(LOCKS, lock.key, None, known(None)) == ()
+
+
+@pytest.mark.parametrize(("heard", "is_kept"), [(49, True), (50, False)])
+def test_a_holder_of_a_version_to_come_is_as_old_as_its_record(heard: int, is_kept: bool) -> None:
+    """Whoever wrote it was not granted anything: nobody has to wait for that version."""
+    forged = replace(GRANT, job_version=10**12)
+    lock = a_lock(version=50, holders=(forged,))
+
+    assert kept(LOCKS, lock.key, lock, known(None, heard)) == ((forged,) if is_kept else ())
 
 
 # One life of a Job, write by write. It waits, gives back, is let in, is evicted and waits again; it

@@ -14,6 +14,7 @@ from interlock.control.reconciler import Change
 from interlock.resources.admission import (
     AdmissionPhase,
     AdmissionStatus,
+    Grant,
     RefusalReason,
     Wait,
     WaitReason,
@@ -60,8 +61,9 @@ def waiting(name: str, sequence: int, *locks: LockRequest, **spec: Any) -> Job:
     return a_job(name, version=sequence, status=status, locks=locks or (a_request(),), **spec)
 
 
-def admitted(job: Job) -> Job:
-    admission = replace(job.status.admission, phase=AdmissionPhase.ADMITTED)
+def admitted(job: Job, *, token: int = 1) -> Job:
+    grants = tuple(Grant(key=request.key, token=token) for request in job.spec.locks)
+    admission = replace(job.status.admission, phase=AdmissionPhase.ADMITTED, grants=grants)
     return _newer(job, JobStatus(phase=JobPhase.STARTING, admission=admission))
 
 
@@ -107,10 +109,11 @@ def test_a_missing_job_is_gone_only_for_who_has_heard_enough() -> None:
     lost = a_job("lost", version=50)
     holder = replace(a_holder(lost), job_version=50)
 
-    behind = Room(waiting("next", 6), a_lock(holders=(holder,)), heard=49)
+    lock = a_lock(version=51, holders=(holder,))
+    behind = Room(waiting("next", 6), lock, heard=49)
     assert behind.next_up() == ""
 
-    caught_up = Room(waiting("next", 6), a_lock(holders=(holder,)), heard=50)
+    caught_up = Room(waiting("next", 6), lock, heard=50)
     assert caught_up.next_up() == "next"
 
 

@@ -24,6 +24,7 @@ from execution_builders import (
 )
 from msgspec.structs import replace
 
+from interlock.execution.children import Children
 from interlock.execution.decide import decide
 from interlock.execution.leftovers import past_reports
 from interlock.execution.view import ExecutionView
@@ -299,6 +300,21 @@ def test_an_ended_job_has_its_time(
         assert decision.actions == (DeleteResource(job),)
     else:
         assert decision == expected
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({"has_open_parent": True}, id="what it is a part of is not over"),
+        pytest.param({"children": Children(unfinished=1, failed=2)}, id="a part of it is not over"),
+    ],
+)
+def test_an_ended_job_stays_while_one_that_belongs_to_it_is_not_over(more: dict[str, Any]) -> None:
+    job = an_admitted_job(execution=OVER, ttl_after_finished=seconds(60))
+
+    assert decide(ExecutionView(job=job, **more), at(9e9)) == Decision()
+    over = ExecutionView(job=job, children=Children(succeeded=1, failed=2))
+    assert decide(over, at(9e9)).actions == (DeleteResource(job),)
 
 
 # Operations: steps have numbers of their own, and tasks have others

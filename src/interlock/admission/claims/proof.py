@@ -10,6 +10,13 @@ A grant counts for nothing once one of these is known of its Job, and none can b
   while it is being evicted, and has it raised in the very write in which it waits again, after
   every attempt of it is proven gone.
 
+- The Job says of itself what nobody says whom the grant was made to: that it was let in, in the
+  grant's epoch, with other grants than this; or that its epoch is below the grant's, in a version
+  after that. Its status was written by somebody who may not, and nothing of it is under way. Nor
+  will anything begin by this grant: before an attempt is recorded its Job's status and the record
+  of each of its claims must name the same grant. Without this a status that is forged while its Job
+  stands in line would hold what the Job is granted meanwhile, for ever.
+
 So what is known may be as old as it likes. What is *not* known proves nothing: a Job that was not
 heard of yet, that cannot be read, that is being deleted, or whose tasks are lost, holds.
 """
@@ -20,7 +27,10 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from interlock.admission.claims.claim import ClaimKey, ClaimKind, Holder
+from interlock.resources.admission import AdmissionPhase
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.transitions import has_ended
@@ -55,7 +65,24 @@ def is_done(holder: Holder, key: Key, jobs: Jobs) -> bool:
         # The Job was there at that version; who has heard all up to it, and more, and does not
         # find it, knows that it is gone.
         return jobs.version >= holder.job_version
-    return has_ended(job) or job.status.admission.epoch > holder.epoch
+    if has_ended(job) or job.status.admission.epoch > holder.epoch:
+        return True
+    return _is_disowned(holder, job)
+
+
+def _is_disowned(holder: Holder, job: Job) -> bool:
+    """Whether a Job of which nothing is under way says what no status says with this grant."""
+    admission = job.status.admission
+    if job.status.execution.active:
+        return False
+    if admission.epoch < holder.epoch:
+        return job.version >= holder.job_version
+    if admission.phase is not AdmissionPhase.ADMITTED:
+        return False
+    tokens = {grant.token for grant in admission.grants}
+    if admission.quota is not None:
+        tokens.add(admission.quota.token)
+    return holder.token not in tokens
 
 
 def is_unheard(holder: Holder, key: Key, jobs: Jobs) -> bool:
@@ -73,7 +100,18 @@ def kept(
     if record is None:
         return ()
     job_of = kind.job_of
-    return tuple(h for h in kind.holders(record) if not is_done(h, job_of(claim, h), jobs))
+    return tuple(
+        holder
+        for holder in kind.holders(record)
+        if not is_done(_as_written(holder, record), job_of(claim, holder), jobs)
+    )
+
+
+def _as_written(holder: Any, record: Resource) -> Any:
+    """A holder whose Job was there before the record said so, as all are that were granted it."""
+    if holder.job_version <= record.version:
+        return holder
+    return replace(holder, job_version=record.version)
 
 
 def grant_of(job: Job, holders: Iterable[H]) -> H | None:

@@ -18,6 +18,7 @@ from interlock.kube.pods import batch_reporting, manifest, reporting
 from interlock.kube.pods.background import Background
 from interlock.kube.pods.batch import BatchJobs
 from interlock.kube.pods.fan_out import for_each, raise_worst
+from interlock.kube.pods.forget_retries import ForgetRetries
 from interlock.kube.pods.informer import Informer, Seen
 from interlock.kube.pods.launching import Launching
 from interlock.kube.pods.models import BatchJob, KubeObject, Node, Pod, T
@@ -61,6 +62,7 @@ class PodRuntime:
         #: Asked before anything is let run; without, that rests on `check` alone.
         self._records = records
         self._errands = Background(clock)
+        self._forgetting = ForgetRetries(self._errands, self._forget)
         self._stopping = Stopping(pods, jobs, clock, self._times, check)
         self._silence = UnreachableNodes(
             pods, nodes, clock, self._times, self._errands, check, self._look_again
@@ -174,10 +176,13 @@ class PodRuntime:
         self._raise(errors, Order.STOP)
 
     async def forget(self, tasks: Sequence[TaskId]) -> None:
-        """Let go of the objects of attempts that are over; they stay as long as their Job."""
+        """Let go of the objects of attempts that are over; they stay as long as their Job.
+
+        Where that is refused it is done once it may be.
+        """
         await self._look_at_all()
         over = [task for task in tasks if self._is_over(task)]
-        self._raise(await for_each(over, self._forget))
+        self._raise(await for_each(over, self._forgetting.forget))
 
     async def reports(self) -> Sequence[TaskReport]:
         """Everything the cluster knows, from a list that is newer than this leadership."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: What has to be loaded, and the queue that has to be served.
 Need = tuple[str, str]
+#: All functions that are loaded, and all queues that are served.
+Abilities = tuple[frozenset[str], frozenset[str]]
 
 
 class Line:
@@ -37,13 +39,17 @@ class Line:
 
 
 class Crew:
-    """Workers that have loaded the same functions and serve the same queues."""
+    """Workers that have loaded the same functions and serve the same queues.
 
-    __slots__ = ("free", "functions", "members", "oldest", "queues")
+    They are gone through as the first of them named them, so that nothing hangs on luck.
+    """
 
-    def __init__(self, functions: frozenset[str], queues: frozenset[str]) -> None:
-        self.functions = functions
-        self.queues = queues
+    __slots__ = ("free", "functions", "key", "members", "oldest", "queues")
+
+    def __init__(self, key: Abilities, functions: Iterable[str], queues: Iterable[str]) -> None:
+        self.key = key
+        self.functions = tuple(dict.fromkeys(functions))
+        self.queues = tuple(dict.fromkeys(queues))
         self.members: dict[Worker, None] = {}
         #: Those with room, the one that was given something last at the end.
         self.free: dict[Worker, None] = {}
@@ -60,18 +66,18 @@ class Crews:
 
     def __init__(self) -> None:
         self._lines: dict[Need, Line] = {}
-        self._crews: dict[tuple[frozenset[str], frozenset[str]], Crew] = {}
+        self._crews: dict[Abilities, Crew] = {}
         #: How many orders wait.
         self.waiting = 0
 
     def enter(self, worker: Worker) -> Iterable[Line]:
         """A worker is there; returns the lines that nobody could do before."""
-        functions = frozenset(worker.hello.functions)
-        queues = frozenset(worker.hello.queues or ("",))
-        crew = self._crews.get((functions, queues))
+        functions, queues = worker.hello.functions, worker.hello.queues or ("",)
+        key = (frozenset(functions), frozenset(queues))
+        crew = self._crews.get(key)
         served: list[Line] = []
         if crew is None:
-            crew = self._crews[functions, queues] = Crew(functions, queues)
+            crew = self._crews[key] = Crew(key, functions, queues)
             for need in crew.needs():
                 line = self._line(need)
                 if not line.crews:
@@ -97,7 +103,7 @@ class Crews:
         del crew.members[worker]
         if crew.members:
             return ()
-        del self._crews[crew.functions, crew.queues]
+        del self._crews[crew.key]
         left: list[Line] = []
         for need in crew.needs():
             line = self._lines[need]
