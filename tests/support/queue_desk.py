@@ -124,8 +124,8 @@ def newer(job: Job, status: JobStatus) -> Job:
     return replace(job, metadata=metadata, status=status)
 
 
-def runs(job: Job, tasks: int, done: int = 0) -> Job:
-    grant = QuotaGrant(queue="blue", token=1, tasks=tasks)
+def runs(job: Job, tasks: int, done: int = 0, token: int = 1) -> Job:
+    grant = QuotaGrant(queue="blue", token=token, tasks=tasks)
     admission = replace(job.status.admission, phase=AdmissionPhase.ADMITTED, quota=grant)
     execution = ExecutionStatus(total=tasks, started_at=T0, succeeded=IndexSet(range(done)))
     return newer(job, JobStatus(phase=JobPhase.RUNNING, admission=admission, execution=execution))

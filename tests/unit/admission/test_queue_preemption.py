@@ -31,7 +31,9 @@ def desk_with(queue: Queue, running: list[Job], waiting: list[Job]) -> Desk:
     for job in running:
         desk.put(job)
         assert desk.grants()
-        desk.put(runs(job, job.spec.parallelism.count or 1 if job.spec.parallelism else 1))
+        token = desk.record().status.last_token
+        tasks = job.spec.parallelism.count or 1 if job.spec.parallelism else 1
+        desk.put(runs(job, tasks, token=token))
     for job in waiting:
         desk.put(job)
     return desk
