@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from interlock import __version__
@@ -158,7 +159,8 @@ def _template(part: str) -> Iterator[str]:
     condition = _CONDITIONS.get(part)
     if condition:
         yield f"{{{{- if {condition} }}}}\n"
-    for everywhere, alone in zip(_objects(part, True), _objects(part, False), strict=True):
+    # Rights to kinds outside of namespaces, which one namespace needs besides, are the last.
+    for everywhere, alone in zip_longest(_objects(part, True), _objects(part, False), fillvalue=""):
         if everywhere == alone:
             yield everywhere
         else:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from interlock.admission.claims.locks import LOCKS
+from interlock.admission.queues.desk import QUOTA_INDEXES, QueueDesk
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
 from interlock.control.applier import Applier
 from interlock.control.cache import Cache
@@ -44,6 +45,7 @@ from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
+from interlock.resources.queue import Queue, Quota
 from interlock.resources.tasks import MOST_AT_ONCE, TaskReport
 from interlock.schedules.reconciler import SchedulesReconciler
 from interlock.store.contract import Journal, Store
@@ -62,6 +64,8 @@ class PlaneSettings(Struct, frozen=True, kw_only=True):
     """How a control plane works; the defaults are those of the embedded server."""
 
     mode: Mode = Mode.EMBEDDED
+    #: The one namespace that it knows the Jobs of; empty for all of them.
+    namespace: str = ""
     #: How many tasks run at most, of all Jobs.
     most_tasks: int = 1000
     #: How long news of attempts are gathered before they are written.
@@ -103,7 +107,8 @@ def _schedules(site: Site) -> Reconciler:
 def _admission(site: Site) -> Reconciler:
     of = site.caches.of
     owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
-    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners)
+    queues = QueueDesk(of(Job), of(Queue), of(Quota), site.settings.namespace)
+    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners, queues)
 
 
 def _execution(site: Site) -> Reconciler:
@@ -112,6 +117,7 @@ def _execution(site: Site) -> Reconciler:
         site.caches.of(Job),
         site.reports,
         site.caches.of(Lock),
+        site.caches.of(Quota),
         site.proofs,
         settings.most_tasks,
         patience=settings.patience,
@@ -126,7 +132,11 @@ def _garbage(site: Site) -> Reconciler:
 #: The rooms of every control plane, in the order in which a change passes them.
 ROOMS: list[Room] = [
     Room(name="schedules", make=_schedules, counted_by=lambda metrics: metrics.due.decided),
-    Room(name="admission", make=_admission, indexes={Lock: {BY_HOLDER: holder_uids}}),
+    Room(
+        name="admission",
+        make=_admission,
+        indexes={Lock: {BY_HOLDER: holder_uids}, Quota: QUOTA_INDEXES},
+    ),
     Room(name="execution", make=_execution, indexes={Job: {BY_PARENT: parents_of}}),
     Room(name="garbage", make=_garbage, collects=True),
 ]
@@ -283,6 +293,7 @@ class ControlPlane:
             },
         )
         loop.on_changed = self._tell
+        loop.on_noted = self._changed
         for name, proof in proofs.items():
             proof.wake = partial(loop.wake, name)
         reading = asyncio.get_running_loop().create_task(reports.run())

@@ -45,6 +45,14 @@ PIECES = {
     "RivalOperationWorld": 5,
     "OperationPodWorld": 2,
     "RivalOperationPodWorld": 2,
+    "QueueWorld": 3,
+    "RivalQueueWorld": 3,
+    "QueuePodWorld": 1,
+    "RivalQueuePodWorld": 1,
+    "PreemptionWorld": 1,
+    "RivalPreemptionWorld": 2,
+    "GateWorld": 2,
+    "RivalGateWorld": 2,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
     "RequestWorld": 2,
@@ -202,6 +210,16 @@ def test_a_lock_is_taken_back_once_it_is_heard_that_its_holder_is_gone() -> None
 def test_who_starts_one_by_hand_takes_the_word_back_that_stopped_another() -> None:
     """A hold came in between: at its end the window goes on."""
     assert str(RivalScheduleWorld(71137).run().broken) == "None"
+
+
+def test_what_one_term_wrote_last_is_told_to_the_next() -> None:
+    """A Job was refused by a write that came back when another loop had looked at everything."""
+    assert WORLDS["QueuePodWorld"](5).run().broken is None
+
+
+def test_an_attempt_of_a_round_that_is_not_known_yet_is_not_past() -> None:
+    """A task that had failed ran again after its Job was put back; one plane knew of neither."""
+    assert WORLDS["RivalQueuePodWorld"](144).run().broken is None
 
 
 @pytest.mark.parametrize("how", Forgery)

@@ -47,6 +47,7 @@ from interlock.resources.admission import (
     AdmissionPhase,
     AdmissionStatus,
     Grant,
+    QuotaGrant,
     RefusalReason,
     Wait,
     WaitReason,
@@ -63,6 +64,8 @@ from interlock.resources.waits import log_words
 #: A Job that is not in its schedule's books is written down as waiting for that after this time:
 #: it hardly ever takes as long, and a write less is a write less.
 BOOKS_EXPECTED_WITHIN = timedelta(seconds=5)
+#: The same for a Job that waits for room in its Queue alone.
+ROOM_EXPECTED_WITHIN = timedelta(seconds=1)
 #: What was not heard yet of a Job that holds a claim is heard by then, or listened for again.
 LISTENS_FOR = timedelta(seconds=5)
 
@@ -88,8 +91,13 @@ def decide_job(view: JobView, now: datetime) -> Decision:
     turned_away = _turned_away(job, blocked, now)
     if turned_away is not None:
         return turned_away
-    if blocked or view.has_stray_grant:
-        return _replacing(view, _wait(view, tuple(claim.wait for claim in blocked)), now)
+    quota = view.quota
+    kept_out = (quota.wait,) if quota is not None and quota.refusal is not None else ()
+    if blocked or kept_out or view.has_stray_grant:
+        waits = (*(claim.wait for claim in blocked), *kept_out)
+        return _replacing(view, _wait(view, waits), now)
+    if quota is not None and quota.grant is None:
+        return _wait_for_room(view, quota.wait, now)
     if all(claim.grant is not None for claim in view.claims):
         return _admit(view, now)
     # Every claim that is missing is free: its own decision will grant it.
@@ -104,6 +112,20 @@ def _wait_for_books(view: JobView, held_back: tuple[Wait, ...], now: datetime) -
     if not held_back and now < created + BOOKS_EXPECTED_WITHIN:
         return Decision(wake_at=created + BOOKS_EXPECTED_WITHIN)
     return _wait(view, (*held_back, Wait(reason=WaitReason.NOT_IN_BOOKS)))
+
+
+def _wait_for_room(view: JobView, wait: Wait, now: datetime) -> Decision:
+    """Wait for the quota's own decision; at first without a word."""
+    job = view.job
+    admission, eviction = job.status.admission, job.status.admission.eviction
+    joined = (eviction and eviction.ended_at) or job.metadata.creation_timestamp or now
+    told_at = joined + ROOM_EXPECTED_WITHIN
+    # What it has said, or holds, may be true no more.
+    is_clear = not admission.waits and may_be_granted(job)
+    if is_clear and now < told_at and all(claim.grant is None for claim in view.claims):
+        deadline = _deadline(job)
+        return Decision(wake_at=told_at if deadline is None else min(told_at, deadline))
+    return _wait(view, (wait,))
 
 
 def _refusal(view: JobView, now: datetime) -> Decision | None:
@@ -167,8 +189,13 @@ def _held_back(job: Job, now: datetime) -> tuple[Wait, ...]:
     waits = []
     if spec.suspend:
         waits.append(Wait(reason=WaitReason.SUSPENDED))
+    if not spec.active:
+        waits.append(Wait(reason=WaitReason.DEACTIVATED))
     if spec.start_after is not None and spec.start_after > now:
         waits.append(Wait(reason=WaitReason.NOT_YET_DUE, until=spec.start_after))
+    requeue = job.status.admission.requeue
+    if requeue is not None and requeue.at is not None and requeue.at > now:
+        waits.append(Wait(reason=WaitReason.BACKOFF, until=requeue.at))
     return tuple(waits)
 
 
@@ -176,7 +203,11 @@ def _wait(view: JobView, waits: tuple[Wait, ...]) -> Decision:
     """Write down the waits, and give back what is held; do nothing if all that is so already."""
     job = view.job
     admission = replace(_seen(job), waits=waits)
-    must_give_back = view.has_stray_grant or any(claim.grant is not None for claim in view.claims)
+    must_give_back = (
+        view.has_stray_grant
+        or any(claim.grant is not None for claim in view.claims)
+        or (view.quota is not None and view.quota.holder is not None)
+    )
     # A Job that only waits for a claim's own decision keeps what it has.
     if must_give_back and (waits or view.has_stray_grant):
         admission = replace(admission, epoch=admission.epoch + 1)
@@ -211,11 +242,26 @@ def _replaced(rival: Job, newer: str, now: datetime) -> RecordAdmission:
 def _admit(view: JobView, now: datetime) -> Decision:
     job = view.job
     grants = tuple(_grant(claim) for claim in view.claims)
+    part = view.quota.grant if view.quota is not None else None
+    quota = None
+    if part is not None and view.quota is not None:
+        quota = QuotaGrant(
+            queue=part.queue,
+            token=part.token,
+            tasks=part.tasks,
+            awaits_ready=view.quota.awaits_ready,
+        )
     admission = replace(
-        _seen(job), phase=AdmissionPhase.ADMITTED, waits=(), grants=grants, admitted_at=now
+        _seen(job),
+        phase=AdmissionPhase.ADMITTED,
+        waits=(),
+        grants=grants,
+        quota=quota,
+        admitted_at=now,
     )
-    told = ", ".join(f"{grant.key} (fence {grant.token})" for grant in grants)
-    reason = f"may start; holds {told}" if told else "may start"
+    told = [f"{grant.key} (fence {grant.token})" for grant in grants]
+    told += [f"room for {quota.tasks} in queue {quota.queue}"] if quota is not None else []
+    reason = f"may start; holds {', '.join(told)}" if told else "may start"
     return Decision((RecordAdmission(job, admission),), reason=reason)
 
 

@@ -120,14 +120,16 @@ def stands_in_line(job: Job) -> bool:
 def may_be_granted(job: Job) -> bool:
     """Whether nothing holds the Job back that is not a claim, by what is stored.
 
-    A Job with a `startAfter` has to be written down as due first: so every reader of the store
-    sees the same line, whatever its clock says.
+    A Job with a `startAfter` has to be written down as due first, and one that waits for its next
+    try as having waited: so every reader of the store sees the same line, whatever its clock says.
     """
-    if job.spec.suspend:
+    if job.spec.suspend or not job.spec.active:
+        return False
+    admission = job.status.admission
+    if any(wait.reason is WaitReason.BACKOFF for wait in admission.waits):
         return False
     if job.spec.start_after is None:
         return True
-    admission = job.status.admission
     is_due = all(wait.reason is not WaitReason.NOT_YET_DUE for wait in admission.waits)
     return admission.sequence > 0 and is_due
 

@@ -15,11 +15,12 @@ from interlock.admission.claims.candidates import (
     has_stray_grant,
     rivals_of,
 )
-from interlock.admission.claims.claim import Ask, ClaimKey, ClaimKind
+from interlock.admission.claims.claim import COUNT, Ask, ClaimKey, ClaimKind, fits
 from interlock.admission.claims.proof import grant_of, is_unheard, kept
 from interlock.admission.decide import decide_claim, decide_job
 from interlock.admission.eviction import concerns_eviction, decide_eviction
 from interlock.admission.lines import Lines, may_be_granted, place_of, stands_in_line
+from interlock.admission.queues.desk import QUOTA_INDEXES, QueueDesk
 from interlock.admission.schedule_permission import Bookkeeping, newly_expected
 from interlock.admission.view import JobView, RecordView
 from interlock.control.cache import Cache
@@ -30,6 +31,7 @@ from interlock.resources.ancestry import held_above
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
+from interlock.resources.queue import Queue, Quota
 from interlock.resources.transitions import has_ended, is_admitted
 
 __all__ = ["BY_HOLDER", "AdmissionReconciler", "holder_uids"]
@@ -51,8 +53,9 @@ class AdmissionReconciler:
         claims: Mapping[ClaimKind[Any, Any], Cache[Any]],
         mode: Mode = Mode.EMBEDDED,
         owners: Mapping[str, Cache[Any]] = {},
+        queues: QueueDesk | None = None,
     ) -> None:
-        """Decide about claims of some kinds, each with the cache of its records.
+        """Decide about claims of some kinds, each with the cache of its records, and about Queues.
 
         Jobs of `owners`, caches by kind, are taken only as far as they are in their books.
         """
@@ -65,7 +68,9 @@ class AdmissionReconciler:
             kinds={kind.record_kind: kind for kind in claims},
             records={kind.record_kind: records for kind, records in claims.items()},
             lines=self._lines,
+            is_ready=self._has_part,
         )
+        self._queues = queues or QueueDesk(jobs, Cache("Queue"), Cache("Quota", QUOTA_INDEXES))
         #: What each Job that is not over asks for, and how many ask for each claim.
         self._asked: dict[Key, tuple[ClaimKey, ...]] = {}
         self._wanted: dict[ClaimKey, int] = {}
@@ -75,10 +80,15 @@ class AdmissionReconciler:
         resource = change.after or change.before
         if isinstance(resource, Job):
             # Not lazily: the lines must have changed before anyone looks.
-            return tuple(self._job_changed(resource.key, _job(change.before), _job(change.after)))
+            before, after = _job(change.before), _job(change.after)
+            return self._with_queues(self._job_changed(resource.key, before, after))
+        if isinstance(resource, Queue):
+            return tuple(self._queues.queue_changed(resource))
+        if isinstance(resource, Quota):
+            return self._with_queues(self._quota_changed(change))
         if resource is not None and resource.key.kind in self._known.kinds:
-            return tuple(self._record_changed(resource, change.after is None))
-        return tuple(self._written_down(change))
+            return self._with_queues(self._record_changed(resource, change.after is None))
+        return self._with_queues(self._written_down(change))
 
     def look(self, key: Key, now: datetime) -> Decision:
         """Decide about a Job or a claim."""
@@ -87,8 +97,10 @@ class AdmissionReconciler:
             if job is None or has_ended(job):
                 return Decision()
             if is_admitted(job):
-                return decide_eviction(job, now)
+                return decide_eviction(job, now, self._queues.queue_of(job))
             return decide_job(self.view_of_job(job), now)
+        if key.kind == "Quota":
+            return self._queues.decide(key, self._way_is_clear, now)
         return decide_claim(self.view_of_claim(key), now)
 
     # What a change wakes
@@ -97,7 +109,14 @@ class AdmissionReconciler:
         asks = self._asks_of(after)
         self._count(key, asks if after is not None and not has_ended(after) else ())
         is_expected = after is not None and self._books.has(after)
-        moved = self._lines.update(key, after if is_expected else None, asks)
+        expected = after if is_expected else None
+        # Who waits for room in a Queue holds up nobody who waits for a lock; a target has an order
+        # of its own.
+        may_stand = expected is not None and (
+            expected.spec.target is not None or self._has_part(expected)
+        )
+        moved = self._lines.update(key, expected if may_stand else None, asks)
+        yield from self._queues.job_changed(before, after, expected, asks)
         is_open = after is not None and _is_at_the_door(after)
         is_news = moved or _concerns(before, after, asks)
         if (is_open and is_news) or concerns_eviction(before, after):
@@ -115,6 +134,25 @@ class AdmissionReconciler:
             job = self._jobs.get(key)
             if job is not None:
                 yield from self._job_changed(key, None, job)
+
+    def _quota_changed(self, change: Change) -> Iterator[Key]:
+        """Take those who were granted room into the lines of their locks."""
+        for key in self._queues.quota_changed(change):
+            if key.kind != "Job":
+                yield key
+                continue
+            job = self._jobs.get(key)
+            if job is not None and _is_at_the_door(job):
+                yield key
+                yield from self._job_changed(key, job, job)
+
+    def _with_queues(self, keys: Iterable[Key]) -> tuple[Key, ...]:
+        """The keys, and the quotas in whose lines somebody needs one of the claims among them."""
+        found = dict.fromkeys(keys)
+        for key in tuple(found):
+            if key.kind in self._known.kinds:
+                found.update(dict.fromkeys(self._queues.needing(key)))
+        return tuple(found)
 
     def _record_changed(self, record: Resource, is_gone: bool) -> Iterator[Key]:
         yield record.key
@@ -179,7 +217,10 @@ class AdmissionReconciler:
         return JobView(
             job=job,
             claims=claims,
-            has_stray_grant=has_stray_grant(self._known, job, asks),
+            quota=self._queues.view_of(job),
+            has_stray_grant=(
+                has_stray_grant(self._known, job, asks) or self._queues.has_stray(job)
+            ),
             rivals=rivals_of(self._known, job, claims),
             in_books=self._books.has(job),
             held_above=self._held_above(job),
@@ -192,6 +233,21 @@ class AdmissionReconciler:
             return above
         # One that asked before its parent did has its turn before that.
         return above if place_of(above) < place_of(job) else None
+
+    def _has_part(self, job: Job) -> bool:
+        """Whether a Job needs no room in a Queue, or was granted it."""
+        return self._queues.has_part(job)
+
+    def _way_is_clear(self, job: Job, promised: Mapping[Key, int]) -> bool:
+        """Whether all claims of a Job are free for it, beside what is promised to others."""
+        for ask in self._known.asks(job):
+            view = claim_view(self._known, job, ask)
+            if not view.is_free:
+                return False
+            beside = promised.get(ask.key, 0)
+            if beside and ask.is_in_order and not fits({COUNT: 1 + beside}, view.held, view.limits):
+                return False
+        return True
 
     def view_of_claim(self, claim: ClaimKey) -> RecordView:
         """All that a decision about a claim's record depends on."""

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from interlock.admission.claims.candidates import Candidate
 from interlock.admission.claims.claim import ClaimKind, ClaimView
+from interlock.admission.queues.demands import QuotaView
 from interlock.resources.job import Job
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
@@ -19,6 +20,8 @@ class JobView(Struct, frozen=True, kw_only=True):
     job: Job
     #: All that it asks for, seen from it.
     claims: tuple[ClaimView, ...] = ()
+    #: Its Queue, if it names one.
+    quota: QuotaView | None = None
     #: It holds something that it does not ask for (any more).
     has_stray_grant: bool = False
     #: Whom it has to replace: holders to be stopped, and older Jobs in its lines.

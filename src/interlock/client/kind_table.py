@@ -9,6 +9,8 @@ ROWS: tuple[tuple[str, str, tuple[str, ...], str, bool, str], ...] = (
     ("ControlledJob", "controlledjobs", ("ctj",), "interlock.dev/v1alpha1", True, "handed over"),
     ("Calendar", "calendars", ("cal",), "interlock.dev/v1alpha1", True, "copied"),
     ("Lock", "locks", (), "interlock.dev/v1alpha1", True, ""),
+    ("Queue", "queues", (), "interlock.dev/v1alpha1", False, "copied"),
+    ("Quota", "quotas", (), "interlock.dev/v1alpha1", False, ""),
     ("Namespace", "namespaces", ("ns",), "v1", False, ""),
     ("Lease", "leases", (), "coordination.k8s.io/v1", True, ""),
 )

@@ -14,10 +14,8 @@ from typing import Any
 from interlock.control.cache import Cache
 from interlock.control.clock import Clock
 from interlock.errors import ExpiredError, InterlockError, NotFoundError
-from interlock.resources.admission import Grant
 from interlock.resources.job import Job
 from interlock.resources.kinds import KINDS
-from interlock.resources.lock import Lock, is_held_by
 from interlock.resources.metadata import Key, Resource
 from interlock.store.contract import Selection, Store
 
@@ -69,17 +67,17 @@ class LiveReads:
         question = ("blockers" if blocking else "dependents", owner.metadata.uid, version)
         return self._ask(question, owner.key, lambda: self._is_unnamed(owner, blocking))
 
-    def is_not_granted(self, lock: Key, job: Job, grant: Grant) -> bool:
+    def is_not_granted(self, record: Key, job: Job, names: Callable[[Any], bool]) -> bool:
         """Whether a record that the cache does not show with a Job's grant is proven without it.
 
         A grant is stored before the Job is let in with it, and for as long as the Job may do
         something. A cache that has heard everything up to the Job's version would show it.
+        `names` says whether a record has the grant that the Job of this version says it has.
         """
-        if self._caches[lock.kind].version >= job.version:
+        if self._caches[record.kind].version >= job.version:
             return True
-        told = f"{lock} with {grant.token} to {job.metadata.uid}"
-        question = ("grant", told, job.version)
-        return self._ask(question, job.key, lambda: self._is_not_held(lock, job, grant))
+        question = ("grant", f"{record} to {job.metadata.uid}", job.version)
+        return self._ask(question, job.key, lambda: self._is_not_held(record, names))
 
     def close(self) -> None:
         """Ask no more."""
@@ -123,13 +121,11 @@ class LiveReads:
             return True
         return found.metadata.uid != uid
 
-    async def _is_not_held(self, lock: Key, job: Job, grant: Grant) -> bool:
+    async def _is_not_held(self, record: Key, names: Callable[[Any], bool]) -> bool:
         try:
-            found = await self._store.get(lock)
+            return not names(await self._store.get(record))
         except NotFoundError:
             return True
-        assert isinstance(found, Lock)
-        return not is_held_by(found, job, grant)
 
     async def _is_empty(self, namespace: str) -> bool:
         for kind in self._caches:

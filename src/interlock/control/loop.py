@@ -108,6 +108,9 @@ class Loop:
         self._to_tell: list[Change] | None = None
         #: Told of every change that the caches took in, before any room is.
         self.on_changed: Callable[[Sequence[Change]], None] = lambda _: None
+        #: Told of what was written at once, before the store tells of it. A write that was begun
+        #: in one term may come back in the next, where another loop works with the same caches.
+        self.on_noted: Callable[[Sequence[Change]], None] = self.changed
         queue.on_ready = self.ready
         metrics.watch(queue, fence, reports)
         if reports is not None:
@@ -356,7 +359,7 @@ class Loop:
             self._reports.forgotten(applied.forgotten)
         self._metrics.carried_out(applied)
         if changes:
-            self.changed(changes)
+            self.on_noted(changes)
 
     def _reached(self, applied: Applied) -> None:
         if applied.writes and _STORE in self._down:

@@ -266,12 +266,12 @@ def _steps_ended(job: Job, over: tuple[EndedTask, ...]) -> list[str]:
 
 
 def _troubled(view: ExecutionView, decision: Decision, now: datetime) -> Decision:
-    """The decision about a Job that starts nothing because it does not hold its locks, told."""
+    """The decision about a Job that starts nothing because it does not hold what it says, told."""
     if not view.ungranted:
         return decision
-    keys = ", ".join(view.ungranted)
+    claims = ", ".join(view.ungranted)
     told = (
-        f"NotGranted: the record of lock {keys} does not name this Job, so nothing of it is"
+        f"NotGranted: the record of {claims} does not name this Job, so nothing of it is"
         " started; delete it, and create it anew to have it wait its turn"
     )
     # It is written once there is nothing else to do, so there has to be such a look.

@@ -41,6 +41,9 @@ def choose(job: Job, execution: ExecutionStatus, capacity: int, now: datetime) -
     parallelism = job.spec.parallelism
     if parallelism is not None and parallelism.at_once is not None:
         allowed = min(allowed, parallelism.at_once)
+    quota = job.status.admission.quota
+    if quota is not None:
+        allowed = min(allowed, quota.tasks)
     allowed -= len(execution.active)
     capacity = max(0, capacity)
     taken = tuple(islice(_candidates(execution, now), max(0, min(allowed, capacity + 1))))

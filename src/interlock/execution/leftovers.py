@@ -61,8 +61,10 @@ def past_reports(
 
 def _is_past(report: TaskReport, execution: ExecutionStatus, reached: dict[int, int]) -> bool:
     index = report.index
-    if round_of(report.attempt) < execution.round:
-        return True
+    round = round_of(report.attempt)
+    if round != execution.round:
+        # What failed in one round is tried again in the next, of which this view may not know yet.
+        return round < execution.round
     if index in reached:
         return report.attempt < reached[index]
     return index in execution.succeeded or index in execution.failed

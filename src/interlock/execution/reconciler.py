@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
@@ -15,7 +16,7 @@ from interlock.execution.launching import runtimes_of
 from interlock.execution.leftovers import is_over
 from interlock.execution.view import ExecutionView
 from interlock.resources.actions import Decision, ForgetTask, StopTask
-from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Grant
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.ancestry import ancestors, parent_key
 from interlock.resources.job import (
     OPERATE_ANNOTATION,
@@ -28,6 +29,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
+from interlock.resources.queue import Quota, is_granted, quota_name
 from interlock.resources.tasks import MOST_AT_ONCE, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import has_ended, is_admitted
 
@@ -78,8 +80,8 @@ class KnownReports(Protocol):
 class Grants(Protocol):
     """What `control.live_reads.LiveReads` offers to this room."""
 
-    def is_not_granted(self, lock: Key, job: Job, grant: Grant) -> bool:
-        """Whether a lock's record is proven not to name the Job; if not, the Job is woken."""
+    def is_not_granted(self, record: Key, job: Job, names: Callable[[Any], bool]) -> bool:
+        """Whether a claim's record is proven not to name the Job; if not, the Job is woken."""
         ...
 
 
@@ -100,6 +102,7 @@ class ExecutionReconciler:
         jobs: Cache[Job],
         reports: KnownReports,
         locks: Cache[Lock],
+        quotas: Cache[Quota],
         grants: Grants,
         most_tasks: int = 1_000,
         *,
@@ -109,6 +112,7 @@ class ExecutionReconciler:
         self._jobs = jobs
         self._reports = reports
         self._locks = locks
+        self._quotas = quotas
         self._grants = grants
         self._patience = patience
         self._launches_at_once = launches_at_once
@@ -128,7 +132,7 @@ class ExecutionReconciler:
     def wakes(self, change: Change) -> Iterable[Key]:
         """Wake the Job unless the change is this room's own, and whoever has room now."""
         before, after = change.before, change.after
-        if isinstance(after or before, Lock):
+        if isinstance(after or before, Lock | Quota):
             resource = after or before
             assert resource is not None
             return tuple(self._withheld.pop(resource.key, ()))
@@ -275,18 +279,34 @@ class ExecutionReconciler:
         if job is None or not is_admitted(job) or has_ended(job):
             return (), False
         granted = {grant.key: grant for grant in job.status.admission.grants}
-        missing = [request.key for request in lock_requests(job.spec) if request.key not in granted]
+        missing = [
+            f"lock {request.key}"
+            for request in lock_requests(job.spec)
+            if request.key not in granted
+        ]
+        if job.spec.queue is not None and job.status.admission.quota is None:
+            missing.append(f"queue {job.spec.queue}")
         unheard = False
-        for grant in granted.values():
-            lock = Key("Lock", job.metadata.namespace, lock_name(grant.key))
-            if is_held_by(self._locks.get(lock), job, grant):
+        for told, record, cache, names in self._records_of(job):
+            if names(cache.get(record)):
                 continue
-            self._withheld.setdefault(lock, {})[job.key] = None
-            if lock not in self._locks.unreadable and self._grants.is_not_granted(lock, job, grant):
-                missing.append(grant.key)
+            self._withheld.setdefault(record, {})[job.key] = None
+            if record not in cache.unreadable and self._grants.is_not_granted(record, job, names):
+                missing.append(told)
             else:
                 unheard = True
         return tuple(missing), unheard
+
+    def _records_of(self, job: Job) -> Iterator[tuple[str, Key, Cache[Any], Callable[[Any], bool]]]:
+        """The records that have to name a Job: what each is called, and how to tell."""
+        admission = job.status.admission
+        for grant in {grant.key: grant for grant in admission.grants}.values():
+            lock = Key("Lock", job.metadata.namespace, lock_name(grant.key))
+            yield f"lock {grant.key}", lock, self._locks, partial(is_held_by, job=job, grant=grant)
+        if admission.quota is not None:
+            quota = Key("Quota", "", quota_name(admission.quota.queue))
+            told = f"queue {admission.quota.queue}"
+            yield told, quota, self._quotas, partial(is_granted, job=job)
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
         """Remember what was promised; the next look corrects what came to nothing."""

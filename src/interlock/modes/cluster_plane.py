@@ -114,6 +114,7 @@ class ClusterPlane:
             ),
             settings=PlaneSettings(
                 mode=Mode.CLUSTER,
+                namespace=namespace,
                 most_tasks=settings.most_tasks,
                 patience=_PATIENCE,
                 launches_at_once=_LAUNCHES_AT_ONCE,

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
 from interlock.reporting.operation_why import operation_words, part_words, step_details, step_waits
-from interlock.resources.admission import AdmissionPhase, Grant, Wait, WaitReason
+from interlock.resources.admission import AdmissionPhase, EvictionReason, Grant, Wait, WaitReason
 from interlock.resources.ends import culprit, was_not_needed
 from interlock.resources.job import (
     Job,
@@ -311,13 +311,24 @@ def _goes_once(job: Job) -> str:
     return "its tasks are proven gone"
 
 
+#: Why a Job was put back, in words.
+_PUT_BACK = {
+    EvictionReason.REQUEUED: "requeued",
+    EvictionReason.QUEUE_STOPPED: "its queue was drained",
+    EvictionReason.DEACTIVATED: "taken out of its queue",
+    EvictionReason.PODS_READY_TIMEOUT: "not ready in time",
+    EvictionReason.PREEMPTED: "made room for others",
+}
+
+
 def _eviction(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     """That the Job is, or was, put back: by whom, why, when, and how often."""
     admission = job.status.admission
     eviction = admission.eviction
     if eviction is None:
         return
-    who = f"{eviction.reason.value.lower()} by {eviction.by}" if eviction.by else "requeued"
+    who = _PUT_BACK.get(eviction.reason, eviction.reason.value)
+    who += f" by {eviction.by}" if eviction.by else ""
     why = f": {eviction.message}" if eviction.message else ""
     if eviction.ended_at is None:
         since_then = clock_time(eviction.began_at, now)

@@ -32,6 +32,22 @@ class WaitReason(StrEnum):
     NOT_IN_BOOKS = "NotInBooks"
     #: A lock it needs has no room, or others are before it in the line.
     LOCK_TAKEN = "LockTaken"
+    #: The quota of its Queue has no room for it, or others are before it in the line.
+    QUOTA_TAKEN = "QuotaTaken"
+    #: It asks for more than its Queue has in all, or for what the Queue does not have.
+    QUOTA_TOO_SMALL = "QuotaTooSmall"
+    #: Its Queue is not there.
+    NO_QUEUE = "NoSuchQueue"
+    #: Its Queue is not for its namespace.
+    QUEUE_NOT_ALLOWED = "QueueNotAllowed"
+    #: Its Queue lets nobody in: spec.stop.
+    QUEUE_STOPPED = "QueueStopped"
+    #: It has room, and nobody is let in before others of its Queue are ready.
+    GATE_CLOSED = "WaitingForPodsReady"
+    #: It was not ready in time, and waits for its next try.
+    BACKOFF = "RequeueBackoff"
+    #: A person took it out of its Queue: spec.active is false.
+    DEACTIVATED = "Deactivated"
 
     @classmethod
     def _missing_(cls, value: object) -> WaitReason | None:
@@ -48,6 +64,14 @@ class EvictionReason(StrEnum):
 
     #: A person said so: interlock requeue.
     REQUEUED = "Requeued"
+    #: Its Queue is drained: spec.stop is HoldAndDrain.
+    QUEUE_STOPPED = "QueueStopped"
+    #: Its spec.active is false.
+    DEACTIVATED = "Deactivated"
+    #: Not all of its tasks were ready in time: spec.waitForPodsReady.
+    PODS_READY_TIMEOUT = "PodsReadyTimeout"
+    #: A Job that comes before it in its Queue needs the room: spec.preemption.
+    PREEMPTED = "Preempted"
 
 
 class RefusalReason(StrEnum):
@@ -86,11 +110,32 @@ class Grant(Noun):
     token: int
 
 
+class QuotaGrant(Noun):
+    """The part of a Queue's quota that an admitted Job holds, with the token that proves it."""
+
+    queue: str
+    token: int
+    #: How many tasks may run at a time.
+    tasks: int
+    #: Whether the Job has to be ready in time.
+    awaits_ready: bool = False
+
+
+class Requeue(Noun):
+    """How often a Job was put back since it was not ready in time, and when it is tried again."""
+
+    count: int
+    at: Moment | None = None
+
+
 class Eviction(Noun):
     """How a Job is, or was last, put back."""
 
     reason: EvictionReason
     began_at: Moment
+    #: What it was put back for in particular: WaitForStart, WaitForRecovery,
+    #: RequeuingLimitExceeded.
+    cause: str = ""
     #: Who ordered it, and what they said about it.
     by: str = ""
     message: str = ""
@@ -104,12 +149,14 @@ class AdmissionStatus(Noun):
     phase: AdmissionPhase = AdmissionPhase.WAITING
     #: The Job's place in the order of creation: a version of the store, that at which it was
     #: created where the store tells it. 0 until first looked at.
-    #: One that is put back takes a new place, behind those who wait.
+    #: One that a person puts back takes a new place, behind those who wait; others keep theirs.
     sequence: int = 0
     #: Grants of an earlier epoch were given back and count for nothing.
     epoch: int = 0
     waits: tuple[Wait, ...] = ()
     grants: tuple[Grant, ...] = ()
+    #: What it holds of its Queue's quota.
+    quota: QuotaGrant | None = None
     admitted_at: Moment | None = None
     refused_at: Moment | None = None
     refusal: RefusalReason | None = None
@@ -118,4 +165,6 @@ class AdmissionStatus(Noun):
     replaced_by: str = ""
     #: How often it was put back, and how that went the last time.
     evictions: int = 0
+    #: How its tries to be ready went; kept until it is taken out of its Queue for it.
+    requeue: Requeue | None = None
     eviction: Eviction | None = None

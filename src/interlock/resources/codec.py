@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from interlock.resources.values.amounts import Amount
 from interlock.resources.values.cron_lines import CronLines
 from interlock.resources.values.durations import Duration, parse_duration
 from interlock.resources.values.indexes import IndexSet
@@ -18,6 +19,8 @@ def encode_special(value: object) -> object:
     if isinstance(value, IndexSet):
         return str(value)
     if isinstance(value, CronLines):
+        return value.written
+    if isinstance(value, Amount):
         return value.written
     raise NotImplementedError(type(value).__name__)
 
@@ -34,6 +37,8 @@ def decode_special(kind: type, value: Any) -> object:
         return IndexSet.parse(value)
     if kind is CronLines:
         return CronLines.read(value)
+    if kind is Amount:
+        return Amount.read(value)
     raise NotImplementedError(kind.__name__)
 
 

@@ -9,10 +9,11 @@ from msgspec import field
 
 from interlock.resources.admission import AdmissionStatus
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
-from interlock.resources.naming import MAX_JOB_NAME
+from interlock.resources.naming import MAX_JOB_NAME, MAX_LABEL
 from interlock.resources.operation import ELABORATION, is_undo, step_of
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.rules import (
     After,
     Choice,
@@ -33,6 +34,7 @@ from interlock.resources.rules import (
 )
 from interlock.resources.steps import MAX_STEPS, PythonSpec, Step, Target, target_lock
 from interlock.resources.tasks import ExecutionStatus, TaskState
+from interlock.resources.values.amounts import Amount
 from interlock.resources.values.durations import Duration
 
 MAX_TASKS = 10_000
@@ -52,13 +54,22 @@ LOCK_KEY = Matches(
 ARG_NAME = "[A-Za-z0-9_.-]{1,253}"
 _ARGUMENTS = Names(ARG_NAME, "expected letters, digits, '_', '.' and '-'")
 _MATRIX_NAMES = Names("[a-z0-9_-]{1,63}", "expected lower-case letters, digits, '_' and '-'")
-_TaskCount = Annotated[int, Limit(1, MAX_TASKS)]
+TaskCount = Annotated[int, Limit(1, MAX_TASKS)]
 _SecretName = Annotated[
     str,
     Matches(ARG_NAME, "expected 1 to 253 letters, digits, '_', '.' and '-'", longest=253),
 ]
 _JOB_NAME = DnsLabel(MAX_JOB_NAME)
 _ExitCode = Annotated[int, Limit(0, 255)]
+
+QUEUE_NAME = DnsLabel(MAX_LABEL)
+#: How many resources a task may ask for.
+MAX_RESOURCES = 32
+RESOURCE_NAMES = Names(
+    "[A-Za-z0-9]([A-Za-z0-9._/-]{0,98}[A-Za-z0-9])?",
+    "expected letters, digits, '.', '_', '-' and '/'",
+)
+Resources = Annotated[dict[str, Amount], Entries(0, MAX_RESOURCES, "resources"), RESOURCE_NAMES]
 
 #: Kept on a Job until its tasks are proven gone, so that deleting it stops them first.
 JOB_FINALIZER = "interlock.dev/tasks"
@@ -116,7 +127,7 @@ class Parallelism(Noun):
     RULES: ClassVar[tuple[NounRule, ...]] = (ExactlyOne("count", "keys", "matrix"),)
 
     #: Tasks numbered 0 to count - 1; ${task.index} is the number.
-    count: _TaskCount | None = None
+    count: TaskCount | None = None
     #: A task for each key; ${task.key} is the key.
     keys: Annotated[tuple[Choice, ...], Items(1, MAX_TASKS, "keys"), Unique()] | None = None
     #: A task for each combination; ${task.matrix.NAME} is the value of NAME.
@@ -134,7 +145,7 @@ class Parallelism(Noun):
         | None
     ) = None
     #: At most this many of the Job's tasks run at a time; None leaves it to the room there is.
-    at_once: _TaskCount | None = None
+    at_once: TaskCount | None = None
 
 
 class Backoff(StrEnum):
@@ -199,6 +210,9 @@ class JobSpec(Noun):
             *("force_delete_after", "pod", "batch_job"),
             expected="is for pods and batch Jobs alone: a process is killed after spec.gracePeriod",
         ),
+        OnlyWith("resources", "queue", expected="is for a Job that names a spec.queue"),
+        OnlyWith("min_parallelism", "queue", expected="is for a Job that names a spec.queue"),
+        OnlyWith("wait_for_pods_ready", "queue", expected="is for a Job that names a spec.queue"),
         After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
     )
 
@@ -248,6 +262,18 @@ class JobSpec(Noun):
     #: Higher goes first in every line; equals go in the order of creation.
     priority: Annotated[int, _INT32] = 0
     locks: Annotated[tuple[LockRequest, ...], Items(0, MAX_LOCKS, "locks"), Unique("key")] = ()
+    #: The Queue in whose quota the Job has to find room before it starts.
+    queue: Annotated[str, QUEUE_NAME] | None = None
+    #: What each task takes of the Queue's quota, such as `{cpu: 500m, memory: 2Gi}`, beside one of
+    #: `tasks`. Where it is not given, that is what its pods request.
+    resources: Resources | None = None
+    #: A Job that may run fewer tasks at a time than it wants starts with as many as there is room
+    #: for, but not with fewer than these.
+    min_parallelism: TaskCount | None = None
+    #: While false the Job does not start; one that was let in is put back, and waits.
+    active: bool = True
+    #: How long it may take to be ready, where that differs from what its Queue says.
+    wait_for_pods_ready: WaitForPodsReady | None = None
     #: What sort of operation it is, such as `create_app`.
     type: Line = ""
     #: A line for people.

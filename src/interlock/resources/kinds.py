@@ -41,6 +41,7 @@ from interlock.resources.naming import (
     SUBDOMAIN,
     SUBDOMAIN_RULE,
 )
+from interlock.resources.queue import Queue, Quota, QuotaStatus
 from interlock.resources.rules import DnsLabel, Matches
 
 T = TypeVar("T")
@@ -243,6 +244,25 @@ def _lock_line(lock: Lock, status: LockStatus) -> str:
     return f"lock {lock.spec.key}: {f'held by {holders}' if holders else 'free'}"
 
 
+def _check_queue(queue: Queue, to: Findings) -> None:
+    check_rules("spec", queue.spec, to)
+
+
+def _check_quota(quota: Quota, to: Findings) -> None:
+    check_rules("spec", quota.spec, to)
+
+
+def _quota_title(quota: Quota) -> str:
+    return f"quota of queue {quota.spec.queue}"
+
+
+def _quota_line(quota: Quota, status: QuotaStatus) -> str:
+    before = {holder.token for holder in quota.status.holders}
+    new = [holder.job for holder in status.holders if holder.token not in before]
+    held = f"{len(status.holders)} of its Jobs hold it"
+    return f"queue {quota.spec.queue}: grants {', '.join(new)}" if new else f"quota: {held}"
+
+
 JOBS = register(
     Kind(
         type=Job,
@@ -315,6 +335,33 @@ LOCKS = register(
         title=_lock_title,
         is_needed=_is_held,
         status_line=_lock_line,
+    )
+)
+QUEUES = register(
+    Kind(
+        type=Queue,
+        plural="queues",
+        categories=("interlock",),
+        namespaced=False,
+        has_status=False,
+        check=_check_queue,
+        columns=columns.QUEUE_COLUMNS,
+        moves=Moves.COPIED,
+    )
+)
+QUOTAS = register(
+    Kind(
+        type=Quota,
+        plural="quotas",
+        categories=("interlock",),
+        namespaced=False,
+        made_by_system=True,
+        longest_name=MAX_SUBDOMAIN,
+        dotted_names=True,
+        check=_check_quota,
+        columns=columns.QUOTA_COLUMNS,
+        title=_quota_title,
+        status_line=_quota_line,
     )
 )
 NAMESPACES = register(

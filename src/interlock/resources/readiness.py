@@ -46,8 +46,10 @@ _WORDS = {
 
 
 def wants_readiness(job: Job) -> bool:
-    """Whether anybody wants to know whether a Job is ready: here, whoever gave it a probe."""
-    return has_probe(job.spec)
+    """Whether anybody wants to know whether a Job is ready: who gave it a probe, or its Queue."""
+    quota = job.status.admission.quota
+    awaited = quota is not None and quota.awaits_ready
+    return awaited or has_probe(job.spec) or pods_ready(job) is not None
 
 
 def has_probe(spec: JobSpec) -> bool:
@@ -64,11 +66,16 @@ def _is_probed(pod: PodTemplate) -> bool:
     )
 
 
-def threshold(spec: JobSpec, total: int) -> int:
+def granted_to(admission: AdmissionStatus) -> int:
+    """How many tasks at a time a Job was granted: as many as it wants, where nobody counts them."""
+    return MOST_AT_ONCE if admission.quota is None else admission.quota.tasks
+
+
+def threshold(spec: JobSpec, total: int, granted: int = MOST_AT_ONCE) -> int:
     """How many tasks have to be ready or done: as many as may run at a time, or all there are."""
     parallelism = spec.parallelism
     at_once = MOST_AT_ONCE if parallelism is None else parallelism.at_once or MOST_AT_ONCE
-    return min(at_once, MOST_AT_ONCE, total)
+    return min(at_once, MOST_AT_ONCE, granted, total)
 
 
 def ready_tasks(spec: JobSpec, execution: ExecutionStatus) -> int:
@@ -83,25 +90,27 @@ def _is_ready(task: TaskStatus, is_probed: bool) -> bool:
     return task.ready is True or (task.ready is None and not is_probed)
 
 
-def is_job_ready(spec: JobSpec, execution: ExecutionStatus) -> bool:
+def is_job_ready(spec: JobSpec, execution: ExecutionStatus, granted: int = MOST_AT_ONCE) -> bool:
     """Whether as many tasks are ready or have succeeded as have to. Failed ones never count.
 
     What ends is counted as succeeded in the write that takes it out of those that run, so nothing
     is between the two for a moment.
     """
-    is_so, needed = counted(spec, execution)
+    is_so, needed = counted(spec, execution, granted)
     return is_so >= needed
 
 
-def counted(spec: JobSpec, execution: ExecutionStatus) -> tuple[int, int]:
+def counted(
+    spec: JobSpec, execution: ExecutionStatus, granted: int = MOST_AT_ONCE
+) -> tuple[int, int]:
     """How many tasks are ready or have succeeded, and how many have to."""
     total = execution.total or task_count(spec)
-    return ready_tasks(spec, execution) + len(execution.succeeded), threshold(spec, total)
+    return ready_tasks(spec, execution) + len(execution.succeeded), threshold(spec, total, granted)
 
 
 def ready_words(job: Job) -> str:
     """How many tasks count as ready, of how many that have to: "2/3"."""
-    is_so, needed = counted(job.spec, job.status.execution)
+    is_so, needed = counted(job.spec, job.status.execution, granted_to(job.status.admission))
     return f"{min(is_so, needed)}/{needed}"
 
 
@@ -110,13 +119,18 @@ def pods_ready(job: Job) -> Condition | None:
     return next((one for one in job.status.conditions if one.type == PODS_READY), None)
 
 
+def is_ready_now(job: Job) -> bool:
+    """Whether a Job is ready, by what is recorded."""
+    condition = pods_ready(job)
+    return condition is not None and condition.status is ConditionStatus.TRUE
+
+
 def turns_ready(job: Job, execution: ExecutionStatus) -> bool:
     """Whether a Job would be ready with this execution that is not, or the other way round."""
     if not wants_readiness(job):
         return False
-    condition = pods_ready(job)
-    was_ready = condition is not None and condition.status is ConditionStatus.TRUE
-    return is_job_ready(job.spec, execution) is not was_ready
+    granted = granted_to(job.status.admission)
+    return is_job_ready(job.spec, execution, granted) is not is_ready_now(job)
 
 
 def with_readiness(
@@ -131,13 +145,14 @@ def with_readiness(
     A Job that is being put back stays as it was when that began: what its dying tasks do must not
     relabel that. One that is over was ready if all it needed succeeded, and else stays as it was.
     """
-    if not wants_readiness(job):
+    awaited = admission.quota is not None and admission.quota.awaits_ready
+    if not awaited and not wants_readiness(job):
         return held
     before = next((one for one in held if one.type == PODS_READY), None)
     is_over = execution.result is not None
     if not is_over and admission.phase in _STILL:
         return held
-    is_ready = is_job_ready(job.spec, execution)
+    is_ready = is_job_ready(job.spec, execution, granted_to(admission))
     if is_over and not is_ready:
         return held
     is_let_in = admission.phase is not AdmissionPhase.WAITING

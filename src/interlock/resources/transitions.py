@@ -166,6 +166,21 @@ def was_admitted(job: Job) -> bool:
     return is_admitted(job) or job.status.admission.evictions > 0
 
 
+def tasks_left(job: Job, granted: int) -> int:
+    """How many of so many tasks at a time the Job can still need, before it is put back.
+
+    Within a round tasks only ever come to their ends, so an old view of a Job tells of too many
+    and never of too few.
+    """
+    execution = job.status.execution
+    if has_ended(job):
+        return 0
+    if not execution.total or execution.operation is not None:
+        return granted
+    left = execution.total - len(execution.succeeded) - len(execution.failed)
+    return max(left, len(execution.active))
+
+
 def with_admission(job: Job, admission: AdmissionStatus, now: datetime) -> JobStatus:
     """The whole status after the admission room's part changed."""
     return _legal(job, moved(job, admission, job.status.execution, now))

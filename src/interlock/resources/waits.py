@@ -165,6 +165,51 @@ def _lock_why(wait: Wait, facts: Facts) -> str:
     return held
 
 
+# A Queue
+
+
+def _queue_why(wait: Wait, facts: Facts) -> str:
+    return f"queue {wait.key} has no room for {facts.job.metadata.name}, or others are before it"
+
+
+def _quota_too_small_why(wait: Wait, facts: Facts) -> str:
+    resources = facts.job.spec.resources or {}
+    asked = ", ".join(f"{name} {amount}" for name, amount in resources.items())
+    each = f" ({asked} a task)" if asked else ""
+    return (
+        f"it asks for more than queue {wait.key} has in all{each}; see: interlock queue {wait.key}"
+    )
+
+
+def _no_queue_why(wait: Wait, _: Facts) -> str:
+    return f"there is no queue {wait.key}; make it, or see which there are: interlock queues"
+
+
+def _not_allowed_why(wait: Wait, facts: Facts) -> str:
+    return f"queue {wait.key} is not for Jobs of namespace {facts.job.metadata.namespace}"
+
+
+def _stopped_why(wait: Wait, _: Facts) -> str:
+    return f"queue {wait.key} lets nobody in: its spec.stop says so"
+
+
+def _gate_why(wait: Wait, _: Facts) -> str:
+    return f"queue {wait.key} lets nobody in while a Job of it is not ready, and one is not"
+
+
+def _backoff_column(wait: Wait, now: datetime) -> str:
+    if wait.until is None:
+        return wait.reason.value
+    return f"its next try in {format_age(max(wait.until - now, timedelta(0)))}"
+
+
+def _backoff_why(wait: Wait, facts: Facts) -> str:
+    requeue = facts.job.status.admission.requeue
+    times = f" for the {requeue.count}. time" if requeue is not None else ""
+    at = f" before {clock_time(wait.until, facts.now)}" if wait.until is not None else ""
+    return f"it was not ready in time{times}, and is not tried again{at}"
+
+
 #: The words for every reason that this version gives.
 WORDS: dict[WaitReason, WaitWords] = {
     WaitReason.SUSPENDED: WaitWords(
@@ -192,5 +237,59 @@ WORDS: dict[WaitReason, WaitWords] = {
         column=lambda wait, _: f"lock {wait.key}",
         event=lambda wait, _: f"lock {wait.key} is taken",
         why=_lock_why,
+    ),
+    WaitReason.QUOTA_TAKEN: WaitWords(
+        noun="queue",
+        log="waits for room in queue",
+        column=lambda wait, _: f"queue {wait.key}",
+        event=lambda wait, _: f"queue {wait.key} has no room",
+        why=_queue_why,
+    ),
+    WaitReason.QUOTA_TOO_SMALL: WaitWords(
+        noun="queue",
+        log="asks for more than there is in queue",
+        column=lambda wait, _: f"more than queue {wait.key} has",
+        event=lambda wait, _: f"it asks for more than queue {wait.key} has",
+        why=_quota_too_small_why,
+    ),
+    WaitReason.NO_QUEUE: WaitWords(
+        noun="queue",
+        log="waits for there to be a queue",
+        column=lambda wait, _: f"queue {wait.key}, which is not there",
+        event=lambda wait, _: f"there is no queue {wait.key}",
+        why=_no_queue_why,
+    ),
+    WaitReason.QUEUE_NOT_ALLOWED: WaitWords(
+        noun="queue",
+        log="may not use queue",
+        column=lambda wait, _: f"queue {wait.key}, which it may not use",
+        event=lambda wait, job: f"queue {wait.key} is not for {job.metadata.namespace}",
+        why=_not_allowed_why,
+    ),
+    WaitReason.QUEUE_STOPPED: WaitWords(
+        noun="queue",
+        log="waits for stopped queue",
+        column=lambda wait, _: f"queue {wait.key}, which is stopped",
+        event=lambda wait, _: f"queue {wait.key} lets nobody in",
+        why=_stopped_why,
+    ),
+    WaitReason.GATE_CLOSED: WaitWords(
+        noun="queue",
+        log="waits for others to be ready in queue",
+        column=lambda wait, _: f"others in queue {wait.key} to be ready",
+        event=lambda wait, _: f"queue {wait.key} lets nobody in before others are ready",
+        why=_gate_why,
+    ),
+    WaitReason.BACKOFF: WaitWords(
+        log="waits for its next try",
+        column=_backoff_column,
+        event=lambda wait, _: f"not before {wait.until.isoformat() if wait.until else 'later'}",
+        why=_backoff_why,
+    ),
+    WaitReason.DEACTIVATED: WaitWords(
+        log="is not active",
+        column=lambda _, __: "not active",
+        event=lambda _, __: "spec.active is false",
+        why=lambda _, __: "it is out of its queue: spec.active is false",
     ),
 }

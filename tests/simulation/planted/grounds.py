@@ -6,13 +6,16 @@ from mutation import Worlds
 
 from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
 from interlock.resources.process import ProcessSpec
+from interlock.resources.queue import QueueOrder, QueueSpec, StopPolicy
 from interlock.resources.steps import BeforeRetry, StepRetries, StepWork
 from interlock.resources.steps import Step as Operated
+from interlock.resources.values.amounts import Amount
 from support.simulation.faults import CALM, FaultRates
 from support.simulation.request_world import BadRequest, bad_request
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.script import (
     Act,
+    ApplyQueue,
     BackUpStore,
     CreateJob,
     CutWorker,
@@ -177,3 +180,38 @@ def killers(world: type[World]) -> Worlds:
     jobs = [Step(10.0 + at / 10, CreateJob(name=f"op-{at}", spec=good)) for at in range(9)]
     script = (*jobs[:4], Step(10.35, CreateJob(name="bad", spec=bad)), *jobs[4:])
     return lambda seed: world(seed, script, CALM)
+
+
+def _in_blue(number: int) -> CreateJob:
+    """A Job of several tasks in a Queue that has room for a few of them."""
+    spec = JobSpec(
+        process=ProcessSpec(command=("work", f"{5 + number % 4 * 20}")),
+        parallelism=Parallelism(count=1 + number % 4),
+        queue="blue",
+        resources={"gpu": Amount.read(1 + number % 2)},
+        min_parallelism=1 if number % 3 == 0 else None,
+        locks=(LockRequest(key="db"),) if number % 5 == 0 else (),
+    )
+    return CreateJob(name=f"job-{50 - number}", spec=spec)
+
+
+def _blue(order: QueueOrder, stop: StopPolicy = StopPolicy.NONE) -> ApplyQueue:
+    spec = QueueSpec(resources={"gpu": Amount.read(5)}, order=order, stop=stop)
+    return ApplyQueue("blue", spec)
+
+
+#: A busy day for a Queue: many want the same, it is held for a while, and in the end drained.
+QUEUED = (
+    Step(1.0, _blue(QueueOrder.STRICT_FIFO)),
+    *(Step(5.0 + 4.0 * number, _in_blue(number)) for number in range(20)),
+    Step(60.0, _blue(QueueOrder.STRICT_FIFO, StopPolicy.HOLD)),
+    Step(120.0, _blue(QueueOrder.BEST_EFFORT_FIFO)),
+    *(Step(125.0 + 4.0 * number, _in_blue(number)) for number in range(20, 40)),
+    Step(400.0, _blue(QueueOrder.BEST_EFFORT_FIFO, StopPolicy.HOLD_AND_DRAIN)),
+    Step(500.0, _blue(QueueOrder.STRICT_FIFO)),
+)
+
+
+def queued(world: type[World]) -> Worlds:
+    """Worlds with Queues, every other of them a busy one."""
+    return lambda seed: world(seed, QUEUED, CALM) if seed % 2 else world(seed)

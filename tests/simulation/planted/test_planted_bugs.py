@@ -15,6 +15,7 @@ from support.simulation.operation_promises import OPERATION_PROMISES
 from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.promises import PROMISES
+from support.simulation.queue_promises import QUEUE_PROMISES
 from support.simulation.request_promises import REQUEST_PROMISES, REQUEST_WORKER_PROMISES
 from support.simulation.restore_world import RESTORE_PROMISES
 from support.simulation.schedule_promises import SCHEDULE_PROMISES
@@ -27,6 +28,7 @@ ALL_PROMISES = {
     *SCHEDULE_PROMISES,
     *OPERATION_PROMISES,
     *WORKER_PROMISES,
+    *QUEUE_PROMISES,
     *REQUEST_PROMISES,
     *REQUEST_WORKER_PROMISES,
 }
@@ -39,6 +41,7 @@ for _table in (
     "loop_and_store",
     "operations",
     "pods",
+    "queues",
     "requests",
     "schedules",
     "workers",

@@ -30,6 +30,9 @@ class Promise:
     def wrote(self, change: Change) -> None:
         """A write was committed; the truth holds it already."""
 
+    def granted(self, change: Change) -> None:
+        """The record of a quota was written; the truth holds it already."""
+
     def scheduled(self, change: Change) -> None:
         """A JobConfig or a ControlledJob was written; the truth holds it already."""
 
@@ -66,6 +69,9 @@ class Judge:
         if change.key.kind in ("Job", "Lock"):
             for promise in self.promises:
                 promise.wrote(change)
+        elif change.key.kind == "Quota":
+            for promise in self.promises:
+                promise.granted(change)
         elif change.key.kind in ("JobConfig", "ControlledJob"):
             for promise in self.promises:
                 promise.scheduled(change)

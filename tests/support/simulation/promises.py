@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from msgspec import json
+from msgspec.structs import replace
 
 from interlock.forecast.rehearsal.simulated_machine import Life
-from interlock.resources.admission import AdmissionPhase
+from interlock.resources.admission import AdmissionPhase, EvictionReason
 from interlock.resources.codec import encode
 from interlock.resources.ends import culprit
 from interlock.resources.job import (
@@ -295,12 +296,25 @@ class NeverLost(Promise):
             expired = before.spec.ttl_after_finished is not None and has_ended(before)
             if uid not in self.truth.to_delete and not expired:
                 raise self.broken(f"{name} is gone, and nobody deleted it", name)
-        elif self.truth.writer != "user" and after.spec != before.spec:
+        elif (
+            self.truth.writer != "user"
+            and after.spec != before.spec
+            and not _gives_up(before, after)
+        ):
             raise self.broken(f"{self.truth.writer} wrote the spec of {name}", name)
         elif after.is_going and not before.is_going and uid not in self.truth.to_delete:
             expires = after.spec.ttl_after_finished is not None and has_ended(after)
             if not expires:
                 raise self.broken(f"{name} is being deleted, and nobody asked for it", name)
+
+
+def _gives_up(before: Job, after: Job) -> bool:
+    """Whether a Job is taken out of its Queue, the one thing that the system may write of a spec.
+
+    Whether there was a reason for it is seen as it is put back; see `PutBackForCause`.
+    """
+    is_queued = before.spec.queue is not None and before.spec.active
+    return is_queued and replace(before.spec, active=False) == after.spec
 
 
 class StopsForCause(Promise):
@@ -340,6 +354,7 @@ class InOrder(Promise):
                 and any(request.key == key for request in lock_requests(other.spec))
                 and not _allows(other, key)
                 and _stands(other)
+                and self._may_stand(other)
                 and other.metadata.name not in truth.bad
                 and (other.metadata.uid, other.status.admission.epoch) not in granted
                 and _place(other) < _place(job)
@@ -347,6 +362,13 @@ class InOrder(Promise):
             ):
                 names = (job.metadata.name, other.metadata.name)
                 raise self.broken(f"{names[0]} is granted {key} before {names[1]}", *names, key)
+
+    def _may_stand(self, job: Job) -> bool:
+        """Whether a Job stands in lines of locks: with a Queue, while it holds its part of that."""
+        if job.spec.queue is None or job.spec.target is not None:
+            return True
+        since = self.truth.part_since.get((job.metadata.uid, job.status.admission.epoch))
+        return since is not None and self.truth.now - since > self.truth.patience
 
 
 def _allows(job: Job, key: str) -> bool:
@@ -454,7 +476,8 @@ class PutBackWhole(Promise):
             raise self.broken(f"{name} is put back before anybody stopped it", name)
         if alive := self.truth.alive(after.metadata.uid):
             raise self.broken(f"{name} waits again while {alive[0].order.name} runs", name)
-        if now.execution.active or now.execution.retrying or now.admission.grants:
+        left = now.execution.active or now.execution.retrying
+        if left or now.admission.grants or now.admission.quota is not None:
             raise self.broken(f"{name} waits again and has something left", name)
         if now.admission.epoch <= was.admission.epoch:
             raise self.broken(f"{name} waits again and still counts as a holder", name)
@@ -467,10 +490,14 @@ class PutBackWhole(Promise):
         was, now, name = before.status, after.status, after.metadata.name
         if not is_evicting(before):
             ordered = self.truth.to_requeue.get(after.metadata.uid, ())
-            if now.execution.round not in ordered:
+            eviction = now.admission.eviction
+            assert eviction is not None
+            # For whatever else it is put back there is a promise of its own.
+            is_ordered = eviction.reason is EvictionReason.REQUEUED
+            if is_ordered and now.execution.round not in ordered:
                 raise self.broken(f"{name} is put back, and nobody said so", name)
         held, holds = was.admission, now.admission
-        if (holds.epoch, holds.grants) != (held.epoch, held.grants):
+        if (holds.epoch, holds.grants, holds.quota) != (held.epoch, held.grants, held.quota):
             raise self.broken(f"{name} gives back what it holds while it is evicting", name)
         known = {(task.index, task.attempt) for task in was.execution.active}
         if any((task.index, task.attempt) not in known for task in now.execution.active):

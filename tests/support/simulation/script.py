@@ -25,6 +25,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.process import NoopSpec, ProcessSpec
+from interlock.resources.queue import QueueSpec
 from interlock.resources.values.durations import Duration, format_duration
 
 PLANES = 2
@@ -307,6 +308,26 @@ class AddOverride(Struct, frozen=True, tag=True):
     until: float
 
 
+class ApplyQueue(Struct, frozen=True, tag=True):
+    """A person applies a Queue: makes it, or changes all of it."""
+
+    name: str
+    spec: QueueSpec
+
+
+class RemoveQueue(Struct, frozen=True, tag=True):
+    """A person deletes a Queue."""
+
+    name: str
+
+
+class SetActive(Struct, frozen=True, tag=True):
+    """A person takes a Job out of its Queue, or puts it in again."""
+
+    name: str
+    active: bool
+
+
 class Outage(Struct, frozen=True, tag=True):
     """Nobody is there for a while: every control plane is gone."""
 
@@ -376,6 +397,9 @@ Act = (
     | PutOffByHand
     | DeleteOneOf
     | AddOverride
+    | ApplyQueue
+    | RemoveQueue
+    | SetActive
     | Outage
     | KillWorker
     | HangWorker

@@ -20,6 +20,8 @@ from interlock.resources.job import Job, LockRequest, OperateVerb, WhenTaken, lo
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
+from interlock.resources.queue import Demand, Queue, Quota, demand_of
+from interlock.resources.readiness import is_ready_now
 from interlock.resources.steps import Step
 from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.transitions import has_ended, is_admitted
@@ -59,6 +61,20 @@ class Truth:
         self.locks: dict[LockKey, Lock] = {}
         #: JobConfigs, ControlledJobs and Calendars.
         self.schedules: dict[Key, Resource] = {}
+        #: Queues and the records of their quotas, by the name of the Queue; every version of a
+        #: Queue that ever was, and when it was last changed.
+        self.queues: dict[str, Queue] = {}
+        self.quotas: dict[str, Quota] = {}
+        self.queue_versions: dict[tuple[str, int], Queue] = {}
+        self.queue_changed: dict[str, float] = {}
+        #: What each version of a Job asked of its Queue, by uid and version.
+        self.demands: dict[tuple[str, int], Demand] = {}
+        #: Since when each Job holds its part of a quota, by uid and epoch.
+        self.part_since: dict[tuple[str, int], float] = {}
+        #: Jobs that were ready at some time, by uid and epoch.
+        self.was_ready: dict[tuple[str, int], None] = {}
+        #: Names of Jobs that a person took out of their Queue.
+        self.deactivated: dict[str, None] = {}
         #: The terms of every admitted Job, by uid and key.
         self.terms: dict[str, dict[str, Term]] = {}
         #: What really runs, and how what ran has ended: exit code and signal.
@@ -126,6 +142,8 @@ class Truth:
                 self.locks.pop(lock, None)
             else:
                 self.locks[lock] = resource
+        elif isinstance(resource, Queue | Quota):
+            self._take_queue(resource, is_gone)
         elif isinstance(resource, JobConfig | ControlledJob | Calendar):
             self.schedules[resource.key] = resource
             if is_gone:
@@ -134,9 +152,29 @@ class Truth:
             return
         self.activity += 1
 
+    def _take_queue(self, resource: Queue | Quota, is_gone: bool) -> None:
+        if isinstance(resource, Queue):
+            name = resource.metadata.name
+            self.queues[name] = resource
+            self.queue_versions[name, resource.version] = resource
+            self.queue_changed[name] = self.now
+            if is_gone:
+                del self.queues[name]
+            return
+        self.quotas[resource.spec.queue] = resource
+        for holder in resource.status.holders:
+            self.part_since.setdefault((holder.uid, holder.epoch), self.now)
+        if is_gone:
+            del self.quotas[resource.spec.queue]
+
     def _take_job(self, before: object, job: Job, is_gone: bool) -> None:
         uid = job.metadata.uid
         self.by_uid[uid] = job
+        if is_ready_now(job):
+            self.was_ready[uid, job.status.admission.epoch] = None
+        demand = demand_of(job.spec)
+        if demand is not None:
+            self.demands[uid, job.version] = demand
         self.created.setdefault(uid, self.now)
         if is_gone:
             self.jobs.pop(job.key, None)

@@ -17,6 +17,16 @@ from support.simulation.operation_world import (
     RivalOperationWorld,
 )
 from support.simulation.pod_world import PodWorld, RivalPodWorld
+from support.simulation.queue_world import (
+    GateWorld,
+    PreemptionWorld,
+    QueuePodWorld,
+    QueueWorld,
+    RivalGateWorld,
+    RivalPreemptionWorld,
+    RivalQueuePodWorld,
+    RivalQueueWorld,
+)
 from support.simulation.request_world import RequestWorld, RivalRequestWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
@@ -44,6 +54,14 @@ WORLDS: dict[str, type[World]] = {
         RivalOperationWorld,
         OperationPodWorld,
         RivalOperationPodWorld,
+        QueueWorld,
+        RivalQueueWorld,
+        QueuePodWorld,
+        RivalQueuePodWorld,
+        PreemptionWorld,
+        RivalPreemptionWorld,
+        GateWorld,
+        RivalGateWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
         RequestWorld,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from interlock.control.live_reads import LiveReads
 from interlock.resources.admission import Grant
 from interlock.resources.job import Job
-from interlock.resources.lock import Lock, LockStatus, lock_name
+from interlock.resources.lock import Lock, LockStatus, is_held_by, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.transitions import with_admission
 from interlock.testing.builders import T0, a_holder, a_lock
@@ -39,7 +39,7 @@ class Court:
         )
 
     def is_proven(self, job: Job) -> bool:
-        return self.proofs.is_not_granted(LOCK, job, GRANT)
+        return self.proofs.is_not_granted(LOCK, job, lambda lock: is_held_by(lock, job, GRANT))
 
 
 def test_a_cache_that_has_heard_enough_proves_it_at_once() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -76,8 +76,10 @@ class HeldProofs:
         self.are_there = True
         self.asked: list[tuple[Key, str, int]] = []
 
-    def is_not_granted(self, lock: Key, job: Job, grant: Grant) -> bool:
-        self.asked.append((lock, job.metadata.uid, grant.token))
+    def is_not_granted(self, record: Key, job: Job, names: Callable[[Any], bool]) -> bool:
+        assert not names(None)
+        token = next(grant.token for grant in job.status.admission.grants)
+        self.asked.append((record, job.metadata.uid, token))
         return self.are_there
 
 
@@ -91,7 +93,7 @@ class Desk:
         self.reports = HeldReports()
         self.proofs = HeldProofs()
         self.reconciler = ExecutionReconciler(
-            self.jobs, self.reports, self.locks, self.proofs, most_tasks
+            self.jobs, self.reports, self.locks, Cache("Quota"), self.proofs, most_tasks
         )
 
     def hold(self, *tokens: tuple[str, int], version: int = 10, epoch: int = 0) -> list[Key]:

@@ -6,7 +6,7 @@ to a Job whose way is clear in every line it stands in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol
 
@@ -54,6 +54,8 @@ class Known(Struct, frozen=True):
     #: By the kind of the records, as the kinds of claims are.
     records: Mapping[str, Records]
     lines: Lines
+    #: Whether a Job has all that it needs before it may be granted a claim.
+    is_ready: Callable[[Job], bool] = lambda _: True
 
     def asks(self, job: Job) -> tuple[Ask, ...]:
         """What a Job asks for, of every kind of claim."""
@@ -132,7 +134,11 @@ def candidate_for(known: Known, claim: ClaimKey, holders: tuple[Any, ...]) -> Ca
 
 def _as_candidate(known: Known, job: Job, claim: ClaimKey) -> Candidate:
     asks = known.asks(job)
-    has_way = may_be_granted(job) and all(claim_view(known, job, ask).is_free for ask in asks)
+    has_way = (
+        may_be_granted(job)
+        and known.is_ready(job)
+        and all(claim_view(known, job, ask).is_free for ask in asks)
+    )
     return Candidate(job=job, ask=next(a for a in asks if a.key == claim), has_way=has_way)
 
 

@@ -77,8 +77,12 @@ def _is_disowned(holder: Holder, job: Job) -> bool:
         return False
     if admission.epoch < holder.epoch:
         return job.version >= holder.job_version
-    is_let_in = admission.phase is AdmissionPhase.ADMITTED
-    return is_let_in and all(grant.token != holder.token for grant in admission.grants)
+    if admission.phase is not AdmissionPhase.ADMITTED:
+        return False
+    tokens = {grant.token for grant in admission.grants}
+    if admission.quota is not None:
+        tokens.add(admission.quota.token)
+    return holder.token not in tokens
 
 
 def is_unheard(holder: Holder, key: Key, jobs: Jobs) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from interlock.forecast.rehearsal.operation_lines import of_operation
+from interlock.forecast.rehearsal.queue_lines import of_queue
 from interlock.forecast.rehearsal.scenario import LineMatch
 from interlock.resources.admission import AdmissionPhase, Wait
 from interlock.resources.controlled_job import ControlledJob, WindowOutcome, WindowRecord
@@ -152,6 +153,7 @@ def _of_job(before: Job | None, job: Job, *, is_gone: bool) -> Iterator[_Told]:
     elif before.spec.suspend != job.spec.suspend:
         yield "Suspended" if job.spec.suspend else "Resumed", job.spec.suspend_reason, ""
     yield from _of_admission(before, job)
+    yield from of_queue(before, job)
     yield from _of_execution(before, job)
     yield from _of_readiness(before, job)
     if has_ended(job) and (before is None or not has_ended(before)):

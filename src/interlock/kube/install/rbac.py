@@ -31,8 +31,7 @@ def rbac(install: Installation) -> list[Manifest]:
     made.append(account | {"automountServiceAccountToken": False})
     made += _bound(install, "controller", _controller_rules(install))
     made += _own(install)
-    made += _of_the_cluster(install)
-    return [*made, *_people(install)]
+    return [*made, *_people(install), *_of_the_cluster(install)]
 
 
 def _namespace(install: Installation) -> Manifest:

@@ -20,6 +20,7 @@ from interlock.resources.ends import telling_end
 from interlock.resources.job import CREATOR_ANNOTATION, Job
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Order, Resource
+from interlock.resources.queue import Queue, Quota
 from interlock.resources.readiness import pods_ready, ready_words
 from interlock.resources.transitions import ended_at, has_ended
 from interlock.resources.variables import task_count
@@ -56,6 +57,26 @@ def _moment(moment: datetime | None) -> str:
 def _age(resource: Resource, now: datetime) -> str:
     created = resource.metadata.creation_timestamp
     return format_age(now - created) if created else "<unknown>"
+
+
+def _queue_order(queue: Queue) -> str:
+    return queue.spec.order.value
+
+
+def _queue_stop(queue: Queue) -> str:
+    return queue.spec.stop.value
+
+
+def _queue_resources(queue: Queue) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in queue.spec.resources.items())
+
+
+def _quota_queue(quota: Quota) -> str:
+    return quota.spec.queue
+
+
+def _quota_holders(quota: Quota) -> str:
+    return ",".join(holder.job for holder in quota.status.holders)
 
 
 def _tasks(job: Job, _: datetime) -> str:
@@ -277,6 +298,24 @@ JOB_COLUMNS = (
 JOB_CONFIG_COLUMNS = (NAME, *_told(CONFIG), AGE, *_told(CONFIG_WIDE, wide=True))
 CONTROLLED_JOB_COLUMNS = (NAME, *_told(CONTROLLED), AGE, *_told(CONTROLLED_WIDE, wide=True))
 CALENDAR_COLUMNS = (NAME, *_told(CALENDAR), AGE)
+QUEUE_COLUMNS = (
+    NAME,
+    plain_column("Order", _queue_order, "In which order it lets Jobs in.", Pointer(".spec.order")),
+    plain_column("Stop", _queue_stop, "Whether it lets Jobs in.", Pointer(".spec.stop")),
+    plain_column("Resources", _queue_resources, "What its Jobs may hold together.", Pointer("")),
+    AGE,
+)
+QUOTA_COLUMNS = (
+    NAME,
+    plain_column("Queue", _quota_queue, "The Queue that it is of.", Pointer(".spec.queue")),
+    plain_column(
+        "Holders",
+        _quota_holders,
+        "The Jobs that were granted a part of it.",
+        Pointer(".status.holders[0].job", "The first Job that was granted a part of it."),
+    ),
+    AGE,
+)
 LOCK_COLUMNS = (
     NAME,
     plain_column("Key", _lock_key, "The key that Jobs ask for.", Pointer(".spec.key")),

@@ -32,6 +32,8 @@ from interlock.resources.rules import (
     rules_of,
     whole,
 )
+from interlock.resources.values import amounts
+from interlock.resources.values.amounts import MOST, Amount
 from interlock.resources.values.cron_lines import CronLines
 from interlock.resources.values.durations import LONGEST_TEXT, PATTERN, Duration
 
@@ -41,6 +43,19 @@ Schema = dict[str, Any]
 REFERENCE = "#/components/schemas/{name}"
 
 DURATION: Schema = {"minLength": 1, "maxLength": LONGEST_TEXT, "pattern": whole(PATTERN)}
+_WHOLE_AMOUNT: Schema = {"type": "integer", "format": "int64", "minimum": 0, "maximum": MOST}
+_AMOUNT_TEXT: Schema = {
+    "type": "string",
+    "maxLength": amounts.LONGEST_TEXT,
+    "pattern": whole(amounts.PATTERN),
+}
+AMOUNT_CHOICE: Schema = {"oneOf": [_WHOLE_AMOUNT, _AMOUNT_TEXT]}
+#: The same in the one way in which a structural schema can say it.
+AMOUNT: Schema = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+    "pattern": whole(amounts.PATTERN),
+}
 _RANGES = r"^([0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*)?$"
 #: Names that Kubernetes' tools know.
 _NAMES: dict[type, str] = {Metadata: "ObjectMeta"}
@@ -231,6 +246,8 @@ def _plain_schema(kind: shape.Type, rules: Rules, style: _Inline) -> Schema:
 def _special(cls: type, style: _Inline) -> Schema:
     if cls is CronLines:
         return style.choice((shape.StrType(), shape.VarTupleType(shape.StrType())))
+    if cls is Amount:
+        return dict(AMOUNT_CHOICE if style.is_whole else AMOUNT)
     return {"type": "string"} | (DURATION if cls is Duration else {"pattern": _RANGES})
 
 

@@ -20,6 +20,7 @@ from msgspec import inspect as shape
 from interlock.resources.codec import to_builtins
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Resource
+from interlock.resources.values.amounts import Amount
 from interlock.resources.values.cron_lines import CronLines
 from interlock.resources.values.durations import Duration
 from interlock.resources.values.indexes import IndexSet
@@ -32,7 +33,12 @@ _COMMON = {
     "status": "What the system observed. Written by the system alone.",
 }
 #: What to call the types that JSON does not know.
-_SPECIAL = {Duration: "duration", IndexSet: "ranges", CronLines: "string or list of string"}
+_SPECIAL = {
+    Amount: "amount",
+    CronLines: "string or list of string",
+    Duration: "duration",
+    IndexSet: "ranges",
+}
 _COMMENT = re.compile(r"\s*#:\s?(.*)")
 
 

@@ -27,6 +27,7 @@ from interlock.resources.describe.shapes import fields_of, plain, shape_of, stru
 from interlock.resources.door.stand_ins import Unusable
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Moment
+from interlock.resources.values.amounts import Amount
 from interlock.resources.values.cron_lines import EXPECTED as CRON_EXPECTED
 from interlock.resources.values.cron_lines import CronLines
 from interlock.resources.values.durations import EXPECTED, Duration, parse_duration
@@ -220,12 +221,21 @@ class Reader:
     def _special(self, value: object, cls: type, path: str) -> object:
         if cls is CronLines:
             return self._lines(value, path)
+        if cls is Amount:
+            return self._amount(value, path)
         expected = EXPECTED if cls is Duration else 'expected ranges such as "0-99,105"'
         if not isinstance(value, str):
             self.problems.add(path, expected, value)
             return value
         try:
             _ = parse_duration(value) if cls is Duration else IndexSet.parse(value)
+        except ValueError as error:
+            self.problems.add(path, str(error), value)
+        return value
+
+    def _amount(self, value: object, path: str) -> object:
+        try:
+            Amount.read(value)
         except ValueError as error:
             self.problems.add(path, str(error), value)
         return value

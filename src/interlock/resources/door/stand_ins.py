@@ -22,6 +22,7 @@ from interlock.resources.codec import from_builtins
 from interlock.resources.describe.shapes import fields_of, plain
 from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Metadata, Resource
+from interlock.resources.values.amounts import Amount
 from interlock.resources.values.cron_lines import CronLines
 from interlock.resources.values.durations import Duration
 
@@ -138,6 +139,7 @@ def _stand_in(kind: shape.Type, *, high: bool) -> Any:
 _SPECIAL: dict[type, tuple[str, str]] = {
     Duration: ("1s", "1000d"),
     CronLines: ("0 0 1 1 *", "* * * * *"),
+    Amount: ("1", "1000"),
 }
 _PLAIN: dict[type[shape.Type], tuple[object, object]] = {
     shape.BoolType: (False, True),

@@ -1,0 +1,139 @@
+"""What a look at a Queue costs, by how many Jobs wait in it and of how many sorts they are.
+
+One Job ends and one is let in, again and again, as in a Queue that is full all day. Time is told
+as a ratio to a short line: it may grow with the sorts of Jobs, and not with the Jobs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from statistics import median
+
+from msgspec.structs import replace
+
+from bench.table import show
+from interlock.admission.queues.desk import QUOTA_INDEXES, QueueDesk
+from interlock.admission.reconciler import AdmissionReconciler
+from interlock.control.cache import Cache
+from interlock.control.reconciler import Change
+from interlock.resources.actions import RecordStatus
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus
+from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus
+from interlock.resources.metadata import Key, Metadata
+from interlock.resources.process import NoopSpec
+from interlock.resources.queue import Queue, QueueSpec, Quota, QuotaSpec
+from interlock.resources.tasks import ExecutionStatus, JobResult
+from interlock.resources.values.amounts import Amount
+
+NOW = datetime(2026, 1, 5, tzinfo=UTC)
+RECORD = Key("Quota", "", "queue.q")
+#: So many Jobs are let in at the same time.
+RUNNING = 16
+
+
+class Line:
+    """A full Queue with many Jobs before it."""
+
+    def __init__(self, jobs: int, sorts: int) -> None:
+        self.jobs: Cache[Job] = Cache("Job")
+        queues: Cache[Queue] = Cache("Queue")
+        self.quotas: Cache[Quota] = Cache("Quota", QUOTA_INDEXES)
+        self.room = AdmissionReconciler(
+            self.jobs, {}, queues=QueueDesk(self.jobs, queues, self.quotas)
+        )
+        self.version = 1
+        has = {"tasks": Amount(RUNNING * 1000), "gpu": Amount(10**9)}
+        queues.note(Queue(metadata=self._metadata("q", ""), spec=QueueSpec(resources=has)))
+        self.quotas.note(Quota(metadata=self._metadata(RECORD.name, ""), spec=QuotaSpec(queue="q")))
+        began = time.perf_counter()
+        for number in range(jobs):
+            self.put(self._job(number, number % sorts))
+        self.joining_us = (time.perf_counter() - began) / jobs * 1e6
+        self.held = self.grant()
+
+    def _metadata(self, name: str, namespace: str = "default") -> Metadata:
+        self.version += 1
+        return Metadata(
+            name=name,
+            namespace=namespace,
+            uid=f"uid-{name}",
+            resource_version=str(self.version),
+            generation=1,
+            creation_timestamp=NOW,
+        )
+
+    def _job(self, number: int, sort: int) -> Job:
+        spec = JobSpec(noop=NoopSpec(), queue="q", resources={"gpu": Amount(sort + 1)})
+        metadata = self._metadata(f"job-{number}")
+        status = JobStatus(admission=AdmissionStatus(sequence=self.version))
+        return Job(metadata=metadata, spec=spec, status=status)
+
+    def put(self, resource: Job | Quota) -> None:
+        """Take in a change, as the loop does."""
+        cache = self.jobs if isinstance(resource, Job) else self.quotas
+        before = cache.note(resource)  # type: ignore[arg-type]
+        for _ in self.room.wakes(Change(before, resource)):
+            pass
+
+    def grant(self) -> list[str]:
+        """Look at the quota, and write what is decided; who was let in."""
+        [action] = self.room.look(RECORD, NOW).actions
+        assert isinstance(action, RecordStatus)
+        self.version += 1
+        record = self.quotas.get(RECORD)
+        assert record is not None
+        known = {holder.token for holder in record.status.holders}
+        metadata = replace(record.metadata, resource_version=str(self.version))
+        self.put(replace(record, metadata=metadata, status=action.status))
+        new = [h for h in action.status.holders if h.token not in known]  # type: ignore[attr-defined]
+        return [holder.job for holder in new]
+
+    def end(self, name: str) -> None:
+        """One of those who were let in ends."""
+        job = self.jobs.get(Key("Job", "default", name))
+        assert job is not None
+        self.version += 1
+        admission = replace(job.status.admission, phase=AdmissionPhase.ADMITTED)
+        execution = ExecutionStatus(total=1, result=JobResult.SUCCEEDED, ended_at=NOW)
+        status = JobStatus(phase=JobPhase.SUCCEEDED, admission=admission, execution=execution)
+        metadata = replace(job.metadata, resource_version=str(self.version))
+        self.put(replace(job, metadata=metadata, status=status))
+
+    def turn_us(self, turns: int) -> float:
+        """How long one end and one admission take, in the middle of many."""
+        took = []
+        for _ in range(turns):
+            began = time.perf_counter()
+            self.end(self.held.pop(0))
+            self.held += self.grant()
+            took.append(time.perf_counter() - began)
+        return median(took) * 1e6
+
+
+def main(argv: Sequence[str]) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench queues")
+    parser.add_argument("--turns", type=int, default=300)
+    turns = parser.parse_args(argv).turns
+    base = Line(max(10, RUNNING + turns), 1).turn_us(turns)
+    rows = []
+    for jobs, sorts in ((1_000, 1), (10_000, 1), (100_000, 1), (100_000, 10), (100_000, 1000)):
+        line = Line(jobs, sorts)
+        took = line.turn_us(turns)
+        rows.append(
+            (
+                f"{jobs:,}",
+                f"{sorts:,}",
+                f"{line.joining_us:.0f}",
+                f"{took:.0f}",
+                f"{took / base:.2f}x",
+            )
+        )
+    show(
+        "One Job ends, one is let in: processor time of a look at a full Queue",
+        ("waiting", "sorts", "us to join", "us a turn", "of a short line"),
+        rows,
+    )

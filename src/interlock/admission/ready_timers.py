@@ -1,0 +1,103 @@
+"""The clocks of Jobs that have to be ready in time: when one has run out, and what then.
+
+    let in --timeout--> put back, to wait for its next try
+    ready no more --recoveryTimeout--> the same
+
+Both count from an instant that is stored, so a restart changes nothing. A try that failed makes the
+next one wait twice as long, and never shorter than it was told before. After as many as its limit
+says the Job is taken out of its Queue by `spec.active`, and a person who sets it again has it begin
+anew.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from interlock.resources.admission import (
+    AdmissionPhase,
+    Eviction,
+    EvictionReason,
+    Requeue,
+)
+from interlock.resources.job import Job, keeps_its_turn
+from interlock.resources.queue import Queue
+from interlock.resources.readiness import ReadyReason, pods_ready
+from interlock.resources.ready_gate import OFF, ReadyPolicy, ready_policy
+from interlock.resources.transitions import has_ended
+
+
+class Clock(Struct, frozen=True):
+    """A clock that runs for a Job."""
+
+    ends_at: datetime
+    #: What it waits for.
+    cause: ReadyReason
+
+
+def policy_of(job: Job, queue: Queue | None) -> ReadyPolicy:
+    """What holds for a Job of a Queue."""
+    if queue is None:
+        return OFF
+    return ready_policy(queue.spec.wait_for_pods_ready, job.spec.wait_for_pods_ready)
+
+
+def clock_of(job: Job, policy: ReadyPolicy) -> Clock | None:
+    """The clock that runs for a Job; None for one that may take its time, or is ready."""
+    admission = job.status.admission
+    if not policy.is_on or admission.phase is not AdmissionPhase.ADMITTED or has_ended(job):
+        return None
+    if keeps_its_turn(job.spec) or admission.admitted_at is None:
+        return None
+    condition = pods_ready(job)
+    reason = condition.reason if condition is not None else ""
+    if reason in (ReadyReason.STARTED.value, ReadyReason.RECOVERED.value):
+        return None
+    if reason != ReadyReason.WAIT_FOR_RECOVERY.value or condition is None:
+        return Clock(admission.admitted_at + policy.timeout, ReadyReason.WAIT_FOR_START)
+    if not policy.recovery_timeout:
+        return None
+    ends_at = condition.last_transition_time + policy.recovery_timeout
+    return Clock(ends_at, ReadyReason.WAIT_FOR_RECOVERY)
+
+
+def tries_of(job: Job) -> int:
+    """How often the Job was put back since it was not ready in time."""
+    requeue = job.status.admission.requeue
+    return 0 if requeue is None else requeue.count
+
+
+def is_given_up(job: Job, policy: ReadyPolicy) -> bool:
+    """Whether a Job whose clock has run out has had all the tries it gets."""
+    return policy.limit is not None and tries_of(job) + 1 > policy.limit
+
+
+def next_try(job: Job, policy: ReadyPolicy, now: datetime) -> Requeue:
+    """When a Job whose clock has run out is tried again: never before what was said already."""
+    count = tries_of(job) + 1
+    requeue = job.status.admission.requeue
+    at = _to_seconds(now + policy.delay(count))
+    if requeue is not None and requeue.at is not None:
+        at = max(at, requeue.at)
+    return Requeue(count=count, at=at)
+
+
+def _to_seconds(moment: datetime) -> datetime:
+    if not moment.microsecond:
+        return moment
+    return moment.replace(microsecond=0) + timedelta(seconds=1)
+
+
+def timed_out(clock: Clock, now: datetime) -> Eviction:
+    """That a Job is put back since its clock has run out."""
+    what = {
+        ReadyReason.WAIT_FOR_START: "it was not ready in time",
+        ReadyReason.WAIT_FOR_RECOVERY: "it was not ready again in time",
+    }[clock.cause]
+    return Eviction(
+        reason=EvictionReason.PODS_READY_TIMEOUT,
+        cause=clock.cause.value,
+        message=what,
+        began_at=now,
+    )

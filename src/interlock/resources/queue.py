@@ -1,0 +1,256 @@
+"""A Queue: an ordered line in front of a quota; and a Quota, the record of who was granted it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec.structs import replace
+
+from interlock.resources.job import QUEUE_NAME, RESOURCE_NAMES, Job, JobSpec, TaskCount
+from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Status
+from interlock.resources.naming import MAX_LABEL
+from interlock.resources.pod_requests import requests_of_batch_job, requests_of_pod
+from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.rules import DnsLabel, Entries, Items, Unique
+from interlock.resources.transitions import tasks_left
+from interlock.resources.values.amounts import Amount
+from interlock.resources.variables import task_count
+
+MAX_RESOURCES = 32
+MAX_NAMESPACES = 1_000
+#: What every task asks one of, whatever else it asks for.
+TASKS = "tasks"
+
+
+class QueueOrder(StrEnum):
+    """What becomes of the Jobs behind one that does not fit."""
+
+    #: They wait too: nobody starts before those who came first.
+    STRICT_FIFO = "StrictFIFO"
+    #: Those that fit start.
+    BEST_EFFORT_FIFO = "BestEffortFIFO"
+
+
+class StopPolicy(StrEnum):
+    """Whether a Queue lets Jobs in."""
+
+    #: It does.
+    NONE = "None"
+    #: It lets nobody in; what was let in goes on.
+    HOLD = "Hold"
+    #: It lets nobody in, and what was let in is put back; operations, which keep their turn, go on.
+    HOLD_AND_DRAIN = "HoldAndDrain"
+
+
+class PreemptionPolicy(StrEnum):
+    """Which Jobs are put back for one that finds no room."""
+
+    #: None.
+    NEVER = "Never"
+    #: Those of a lower priority.
+    LOWER_PRIORITY = "LowerPriority"
+    #: Those of a lower priority, and those of the same that came later.
+    LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
+
+
+class Preemption(Noun):
+    """Who has to make room for whom."""
+
+    #: Which of the Queue's own Jobs are put back for another of its Jobs.
+    within_queue: PreemptionPolicy = PreemptionPolicy.NEVER
+
+
+class NamespaceSelector(Noun):
+    """Namespaces."""
+
+    #: By their names.
+    match_names: Annotated[
+        tuple[Annotated[str, DnsLabel(MAX_LABEL)], ...],
+        Items(0, MAX_NAMESPACES, "namespaces"),
+        Unique(),
+    ] = ()
+
+
+class QueueSpec(Noun):
+    """How much the Jobs of a Queue may take at a time, and in which order they get it."""
+
+    #: How much of each resource its Jobs may hold together: `cpu`, `memory`, any other name, and
+    #: `tasks`, of which every task takes one. Of what pods request only that counts which is named
+    #: here, `nvidia.com/gpu` as `gpu` too. A Job that asks by `spec.resources` for another resource
+    #: than these and `tasks` is not let in.
+    resources: Annotated[
+        dict[str, Amount],
+        Entries(1, MAX_RESOURCES, "resources", expected=f"expected 1 to {MAX_RESOURCES} resources"),
+        RESOURCE_NAMES,
+    ]
+    #: What becomes of the Jobs behind one that does not fit.
+    order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
+    #: Whether it lets Jobs in.
+    stop: StopPolicy = StopPolicy.NONE
+    #: Who has to make room for whom.
+    preemption: Preemption = Preemption()
+    #: Whether its Jobs have to be ready in time, all their tasks at once.
+    wait_for_pods_ready: WaitForPodsReady | None = None
+    #: The namespaces whose Jobs may use it; every namespace where it is not given.
+    namespace_selector: NamespaceSelector | None = None
+
+
+class Queue(Resource, tag="Queue", kw_only=True):
+    """A line of Jobs in front of a quota. It is of the whole cluster: Jobs name it."""
+
+    spec: QueueSpec
+    status: NoStatus = NoStatus()
+
+
+class QuotaSpec(Noun):
+    """Whose quota the record is about."""
+
+    #: The name of the Queue.
+    queue: Annotated[str, QUEUE_NAME]
+
+
+class Member(Noun):
+    """What a Queue allows, as it was when this was written down: grants keep to this."""
+
+    queue: str
+    #: The version of the Queue. One that is older is never written over it.
+    version: int
+    limits: dict[str, Amount] = {}
+    order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
+    stop: StopPolicy = StopPolicy.NONE
+    #: Whether nobody is let in while somebody who was is not ready.
+    blocks: bool = False
+
+
+class QuotaHolder(Noun):
+    """A Job that was granted a part of the quota, and may still be doing something."""
+
+    queue: str
+    job: str
+    namespace: str
+    uid: str
+    #: The Job's epoch for which the grant was made; a grant of an older epoch counts for nothing.
+    epoch: int
+    #: Rises with every grant of this record.
+    token: int
+    #: How many tasks at a time.
+    tasks: int
+    granted_at: Moment
+    #: What each of them takes, beside one of `tasks`.
+    each: dict[str, Amount] = {}
+    #: A version of the store at which the Job was there: one that is missing later is gone.
+    job_version: int = 0
+
+
+class QuotaStatus(Status):
+    """Who holds what. Written by the admission room alone, by compare-and-set."""
+
+    members: tuple[Member, ...] = ()
+    holders: tuple[QuotaHolder, ...] = ()
+    last_token: int = 0
+
+
+class Quota(Resource, tag="Quota", kw_only=True):
+    """The record of a quota: what its Queue allows, and who was granted a part of it."""
+
+    spec: QuotaSpec
+    status: QuotaStatus = QuotaStatus()
+
+
+def quota_name(queue: str) -> str:
+    """The name of the record of a Queue."""
+    return f"queue.{queue}"
+
+
+class Demand(Noun):
+    """What a Job asks of its Queue. A Job of the same uid and generation asks for the same."""
+
+    queue: str
+    #: How many tasks it wants to run at a time, and with how many it may start.
+    tasks: TaskCount
+    least: TaskCount
+    #: What each of them takes, in thousandths.
+    each: dict[str, int] = {}
+    #: Whether that is what its pods ask for, of which only that counts which the Queue has.
+    is_of_pods: bool = False
+
+
+def demand_of(spec: JobSpec) -> Demand | None:
+    """What a Job asks of a Queue; None for one that asks for nothing."""
+    if spec.queue is None:
+        return None
+    tasks = wanted_at_once(spec)
+    least = tasks if spec.min_parallelism is None else min(tasks, spec.min_parallelism)
+    each, is_of_pods = _asked_by_each(spec)
+    return Demand(queue=spec.queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
+
+
+def _asked_by_each(spec: JobSpec) -> tuple[dict[str, int], bool]:
+    """What each task asks for, in thousandths, and whether it is its pods that ask."""
+    if spec.resources is not None:
+        return {name: one.milli for name, one in spec.resources.items() if one.milli}, False
+    if spec.pod is not None:
+        return requests_of_pod(spec.pod), True
+    if spec.batch_job is not None:
+        return requests_of_batch_job(spec.batch_job), True
+    return {}, False
+
+
+def in_terms_of(queue: QueueSpec, demand: Demand) -> Demand:
+    """What a Job asks for, under the names that its Queue has for it.
+
+    What pods ask for by a full name, such as `nvidia.com/gpu`, counts as `gpu` in a Queue that
+    names only that.
+    """
+    if not demand.is_of_pods:
+        return demand
+    each: dict[str, int] = {}
+    for name, amount in demand.each.items():
+        known = name if name in queue.resources else name.rpartition("/")[2]
+        if known in queue.resources:
+            each[known] = each.get(known, 0) + amount
+    return replace(demand, each=each)
+
+
+def wanted_at_once(spec: JobSpec) -> int:
+    """How many tasks the Job would run at a time if there were room for all it may run."""
+    if spec.steps is not None or spec.python is not None:
+        return spec.steps_at_once
+    total = task_count(spec)
+    at_once = spec.parallelism.at_once if spec.parallelism is not None else None
+    return total if at_once is None else min(total, at_once)
+
+
+def charged(holder: QuotaHolder, job: Job | None) -> dict[str, int]:
+    """What a grant still counts for, in thousandths.
+
+    Tasks that are over for good, which is final within an epoch, count no more. What is not known
+    of a Job counts as it was granted.
+    """
+    tasks = holder.tasks
+    if job is not None and job.metadata.uid == holder.uid:
+        tasks = min(tasks, tasks_left(job, tasks))
+    return taken(tasks, {name: amount.milli for name, amount in holder.each.items()})
+
+
+def taken(tasks: int, each: dict[str, int]) -> dict[str, int]:
+    """What so many tasks take, in thousandths."""
+    counted = {name: amount * tasks for name, amount in each.items()}
+    counted[TASKS] = tasks * 1000
+    return counted
+
+
+def is_granted(quota: Quota | None, job: Job) -> bool:
+    """Whether the record says what a Job's status says: that the Job was granted a part of it.
+
+    Of the two the record is the one that counts.
+    """
+    grant = job.status.admission.quota
+    if quota is None or grant is None:
+        return False
+    uid, epoch = job.metadata.uid, job.status.admission.epoch
+    return any(
+        holder.uid == uid and holder.token == grant.token and holder.epoch == epoch
+        for holder in reversed(quota.status.holders)
+    )

@@ -1,0 +1,106 @@
+"""All-or-nothing starts: how long Jobs may take until they are ready, and what becomes of them.
+
+It is said for a Queue, and for a Job where it is to differ: what is not given is taken from the
+Queue, and then from the defaults of KEP-349.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Struct
+
+from interlock.resources.metadata import Noun
+from interlock.resources.rules import Limit, SomeTime
+from interlock.resources.values.durations import Duration
+
+MAX_COUNT = 1_000_000
+MAX_BACKOFF_S = 31_536_000
+
+
+class RequeuingTimestamp(StrEnum):
+    """Where a Job waits that was not ready in time."""
+
+    #: Behind those of its priority who wait by then.
+    EVICTION = "Eviction"
+    #: Where it stood before.
+    CREATION = "Creation"
+
+
+class RequeuingStrategy(Noun):
+    """How a Job that was not ready in time waits for its next try."""
+
+    #: Where it waits; by default `Eviction`.
+    timestamp: RequeuingTimestamp | None = None
+    #: After so many returns it is taken out of its Queue, by `spec.active`; by default never.
+    backoff_limit_count: Annotated[int, Limit(0, MAX_COUNT)] | None = None
+    #: How long it waits the first time, and twice as long each time; by default 60.
+    backoff_base_seconds: Annotated[int, Limit(0, MAX_BACKOFF_S)] | None = None
+    #: It never waits for longer; by default 3600.
+    backoff_max_seconds: Annotated[int, Limit(0, MAX_BACKOFF_S)] | None = None
+
+
+class WaitForPodsReady(Noun):
+    """Whether Jobs have to be ready in time, all their tasks at once."""
+
+    #: Whether any of this holds; by default it does not.
+    enable: bool | None = None
+    #: From the moment a Job is let in until it is ready; by default 5m.
+    timeout: SomeTime | None = None
+    #: Whether nobody else is let in while a Job of the Queue is not ready; by default others are.
+    block_admission: bool | None = None
+    #: From the moment a Job that was ready is not any more until it is again; by default it may
+    #: take any time.
+    recovery_timeout: Duration | None = None
+    #: How it waits for its next try.
+    requeuing_strategy: RequeuingStrategy = RequeuingStrategy()
+
+
+class ReadyPolicy(Struct, frozen=True, kw_only=True):
+    """What holds for a Job."""
+
+    is_on: bool = False
+    timeout: timedelta = timedelta(minutes=5)
+    blocks: bool = False
+    #: None takes any time.
+    recovery_timeout: timedelta | None = None
+    timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
+    #: None is without end.
+    limit: int | None = None
+    base: timedelta = timedelta(seconds=60)
+    longest: timedelta = timedelta(hours=1)
+
+    def delay(self, count: int) -> timedelta:
+        """How long a Job waits after it was put back for the so manyth time."""
+        # Far beyond any limit already; a power of a thousand would be a long number for nothing.
+        doublings = min(max(count - 1, 0), 40)
+        return min(self.base * (1 << doublings), self.longest)
+
+
+OFF = ReadyPolicy()
+
+
+def ready_policy(*layers: WaitForPodsReady | None) -> ReadyPolicy:
+    """What holds, of several layers: what a later one gives beats the earlier ones."""
+    given = [layer for layer in layers if layer is not None]
+    if not any(layer.enable is not None for layer in given):
+        return OFF
+    made: dict[str, object] = {}
+    for layer in given:
+        strategy = layer.requeuing_strategy
+        base, longest = strategy.backoff_base_seconds, strategy.backoff_max_seconds
+        found = {
+            "is_on": layer.enable,
+            "timeout": layer.timeout,
+            "blocks": layer.block_admission,
+            "recovery_timeout": layer.recovery_timeout,
+            "timestamp": strategy.timestamp,
+            "limit": strategy.backoff_limit_count,
+            "base": None if base is None else timedelta(seconds=base),
+            "longest": None if longest is None else timedelta(seconds=longest),
+        }
+        made.update((name, value) for name, value in found.items() if value is not None)
+    policy = ReadyPolicy(**made)  # type: ignore[arg-type]
+    return policy if policy.is_on else OFF

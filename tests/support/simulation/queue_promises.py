@@ -1,0 +1,393 @@
+"""What is promised of Queues: no quota is overdrawn, nobody is overtaken who fits, all is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from interlock.forecast.rehearsal.simulated_machine import Life
+from interlock.resources.admission import AdmissionPhase, EvictionReason
+from interlock.resources.job import Job, keeps_its_turn
+from interlock.resources.metadata import Key
+from interlock.resources.queue import (
+    TASKS,
+    Demand,
+    Member,
+    PreemptionPolicy,
+    Queue,
+    QueueOrder,
+    Quota,
+    QuotaHolder,
+    StopPolicy,
+    demand_of,
+    taken,
+    wanted_at_once,
+)
+from interlock.resources.readiness import is_ready_now
+from interlock.resources.ready_gate import ready_policy
+from interlock.resources.transitions import has_ended, is_admitted, is_evicting
+from interlock.store.contract import EventType
+from interlock.store.watching import Change
+from support.simulation.judge import Promise
+from support.simulation.promises import PROMISES, jobs_of
+
+
+def _quotas_of(change: Change) -> tuple[Quota | None, Quota | None]:
+    before, after = change.before, change.event.resource
+    is_gone = change.event.type is EventType.DELETED
+    return (
+        before if isinstance(before, Quota) else None,
+        after if isinstance(after, Quota) and not is_gone else None,
+    )
+
+
+def _joined(change: Change) -> tuple[Quota | None, tuple[QuotaHolder, ...]]:
+    before, after = _quotas_of(change)
+    if after is None:
+        return None, ()
+    known = before.status.holders if before is not None else ()
+    return after, tuple(holder for holder in after.status.holders if holder not in known)
+
+
+class QuotaKept(Promise):
+    """At no instant is more granted of a quota than it has, nor does more run than was granted."""
+
+    def granted(self, change: Change) -> None:
+        """What is granted fits; who is taken off is done; what is allowed is what was written."""
+        self._check_member(change)
+        self._check_room(change)
+        self._check_left(change)
+
+    def _check_member(self, change: Change) -> None:
+        before, after = _quotas_of(change)
+        if after is None:
+            return
+        for member in after.status.members:
+            queue = self.truth.queue_versions.get((member.queue, member.version))
+            if queue is None or queue.spec.resources != member.limits:
+                raise self.broken(f"queue {member.queue} never allowed {member.limits}")
+            for old in before.status.members if before is not None else ():
+                if old.queue == member.queue and old.version > member.version:
+                    raise self.broken(f"queue {member.queue} allows what it allowed before again")
+
+    def _check_room(self, change: Change) -> None:
+        record, joined = _joined(change)
+        if record is None or not joined:
+            return
+        member = _member(record)
+        if member is None:
+            raise self.broken(f"{joined[0].job} is granted a part of nothing", joined[0].job)
+        if member.stop is not StopPolicy.NONE:
+            raise self.broken(f"{joined[0].job} is let in by a stopped queue", joined[0].job)
+        used = total(self._counts_for(holder) for holder in record.status.holders)
+        for holder in joined:
+            self._check_amounts(holder)
+            for name in _taken_of(holder, holder.tasks):
+                limit = member.limits.get(name)
+                if limit is None and name == TASKS:
+                    continue
+                if limit is None or used.get(name, 0) > limit.milli:
+                    allowed = limit.milli if limit is not None else 0
+                    told = f"{used[name]} m of {name} are granted of {allowed} m"
+                    raise self.broken(f"{told}, the last to {holder.job}", holder.job)
+
+    def _check_amounts(self, holder: QuotaHolder) -> None:
+        """What is granted is what was asked for, at the version at which it was asked."""
+        demand = self.truth.demands.get((holder.uid, holder.job_version))
+        if demand is None:
+            return
+        each = {name: amount.milli for name, amount in holder.each.items()}
+        is_right = each == demand.each and demand.least <= holder.tasks <= demand.tasks
+        if not is_right or demand.queue != holder.queue:
+            raise self.broken(f"{holder.job} is granted what it did not ask for", holder.job)
+
+    def _counts_for(self, holder: QuotaHolder) -> Mapping[str, int]:
+        """What a grant really counts for: the tasks that may still run."""
+        if self._is_done(holder):
+            return {}
+        job = self.truth.by_uid[holder.uid]
+        return _taken_of(holder, min(holder.tasks, may_run(job)))
+
+    def _is_done(self, holder: QuotaHolder) -> bool:
+        if self.truth.is_over(holder.uid):
+            return True
+        return self.truth.by_uid[holder.uid].status.admission.epoch > holder.epoch
+
+    def _check_left(self, change: Change) -> None:
+        before, after = _quotas_of(change)
+        kept = after.status.holders if after is not None else ()
+        for holder in before.status.holders if before is not None else ():
+            if holder not in kept and not self._is_done(holder):
+                told = f"{holder.job} loses its part and may still be doing something"
+                raise self.broken(told, holder.job)
+
+    def wrote(self, change: Change) -> None:
+        """A Job with a Queue is admitted with its part of the quota on record."""
+        before, after = jobs_of(change)
+        if after is None or not _is_let_in(before, after) or self.truth.writer == "user":
+            return
+        name, queue, grant = after.metadata.name, after.spec.queue, after.status.admission.quota
+        if queue is None:
+            return
+        epoch = after.status.admission.epoch
+        held = [
+            holder
+            for holder in self._holders(queue)
+            if holder.uid == after.metadata.uid and holder.epoch == epoch
+        ]
+        if grant is None or not held:
+            raise self.broken(f"{name} is admitted without a part of queue {queue}", name)
+        if (grant.queue, grant.token, grant.tasks) != (queue, held[0].token, held[0].tasks):
+            raise self.broken(f"{name} is admitted with a part that is not its own", name)
+
+    def starts(self, life: Life) -> None:
+        """No more tasks of a Job run than it was granted."""
+        uid = life.order.job_uid
+        job = self.truth.by_uid.get(uid)
+        if job is None or job.spec.queue is None or life.order.id in self.truth.strangers:
+            return
+        grant = job.status.admission.quota
+        alive = len({life.order.index for life in self.truth.alive(uid)})
+        if grant is None or alive > grant.tasks:
+            allowed = 0 if grant is None else grant.tasks
+            name = job.metadata.name
+            raise self.broken(f"{alive} tasks of {name} run, granted are {allowed}", name)
+        if not any(holder.uid == uid for holder in self._holders(job.spec.queue)):
+            told = f"{life.order.name} starts, and no quota knows of it"
+            raise self.broken(told, job.metadata.name)
+
+    def _holders(self, queue: str) -> tuple[QuotaHolder, ...]:
+        record = self.truth.quotas.get(queue)
+        return record.status.holders if record is not None else ()
+
+    def settled(self) -> None:
+        """Whoever is over is taken off."""
+        for record in self.truth.quotas.values():
+            for holder in record.status.holders:
+                if holder.job not in self.truth.bad:
+                    told = f"{holder.job} is over and holds a part of {holder.queue}"
+                    raise self.broken(told, holder.job)
+
+
+class QueueInOrder(Promise):
+    """Room goes to those who came first, of all who fit."""
+
+    def granted(self, change: Change) -> None:
+        """Nobody who is granted room had somebody before him who has stood there long and fits."""
+        before, _ = _quotas_of(change)
+        record, joined = _joined(change)
+        if record is None or before is None:
+            return
+        member = _member(record)
+        assert member is not None
+        free = {name: amount.milli for name, amount in member.limits.items()}
+        for holder in before.status.holders:
+            for name, amount in _taken_of(holder, holder.tasks).items():
+                if name in free:
+                    free[name] -= amount
+        for holder in joined:
+            job = self.truth.by_uid.get(holder.uid)
+            if job is not None:
+                self._check(member, record, job, free)
+
+    def _check(self, member: Member, record: Quota, job: Job, free: Mapping[str, int]) -> None:
+        truth = self.truth
+        granted = {(holder.uid, holder.epoch) for holder in record.status.holders}
+        for other in truth.jobs.values():
+            demand = demand_of(other.spec)
+            if (
+                demand is None
+                or demand.queue != member.queue
+                or other.spec.locks
+                or other.metadata.name in truth.bad
+                or not _waits_for_room(other)
+                or (other.metadata.uid, other.status.admission.epoch) in granted
+                or _place(other) >= _place(job)
+                or truth.now - truth.stands_since[other.metadata.uid] <= truth.patience
+                or truth.now - truth.queue_changed.get(member.queue, 0.0) <= truth.patience
+            ):
+                continue
+            limits = {name: amount.milli for name, amount in member.limits.items()}
+            is_strict = member.order is QueueOrder.STRICT_FIFO
+            if _fits(demand, limits if is_strict else free):
+                names = (job.metadata.name, other.metadata.name)
+                told = f"{names[0]} is granted room in {member.queue} before {names[1]}"
+                raise self.broken(told, *names)
+
+
+class AllOrNothing(Promise):
+    """Where a Queue says so nobody is let in beside a Job that was not ready yet."""
+
+    def granted(self, change: Change) -> None:
+        """One at a time, and everybody else that holds a part was ready since it was let in."""
+        record, joined = _joined(change)
+        member = _member(record) if record is not None else None
+        if record is None or not joined or member is None or not member.blocks:
+            return
+        if len(joined) > 1:
+            names = [holder.job for holder in joined]
+            raise self.broken(f"{' and '.join(names)} are let in at the same time", *names)
+        for other in record.status.holders:
+            job = self.truth.by_uid.get(other.uid)
+            if other in joined or job is None or self.truth.is_over(other.uid):
+                continue
+            if job.status.admission.epoch > other.epoch or keeps_its_turn(job.spec):
+                continue
+            if (other.uid, other.epoch) not in self.truth.was_ready:
+                told = f"{joined[0].job} is let in, and {other.job} was never ready"
+                raise self.broken(told, joined[0].job, other.job)
+
+    def wrote(self, change: Change) -> None:
+        """Tries are counted one by one, and none comes earlier than was said."""
+        before, after = jobs_of(change)
+        if before is None or after is None or before.metadata.uid != after.metadata.uid:
+            return
+        was, now = before.status.admission.requeue, after.status.admission.requeue
+        name, eviction = after.metadata.name, after.status.admission.eviction
+        if was == now:
+            return
+        begins = is_evicting(after) and not is_evicting(before)
+        if now is None:
+            if eviction is None or eviction.reason is not EvictionReason.DEACTIVATED:
+                raise self.broken(f"the tries of {name} are forgotten", name)
+        elif not begins or now.count != (0 if was is None else was.count) + 1:
+            raise self.broken(f"{name} has {now.count} tries all at once", name)
+        elif was is not None and was.at is not None and (now.at is None or now.at < was.at):
+            raise self.broken(f"{name} is to be tried again earlier than was said", name)
+
+
+class PutBackForCause(Promise):
+    """A Job is put back by the system where its Queue or its own definition says so, alone."""
+
+    def wrote(self, change: Change) -> None:
+        """The reason for an eviction is a fact."""
+        before, after = jobs_of(change)
+        if before is None or after is None or is_evicting(before) or not is_evicting(after):
+            return
+        eviction, name = after.status.admission.eviction, after.metadata.name
+        assert eviction is not None
+        if eviction.reason is EvictionReason.PODS_READY_TIMEOUT and is_ready_now(before):
+            raise self.broken(f"{name} is put back as not ready, and is", name)
+        by_person = name in self.truth.deactivated or self._had_its_tries(before)
+        if eviction.reason is EvictionReason.DEACTIVATED and not by_person:
+            raise self.broken(f"{name} is put back as not active, and is", name)
+        if eviction.reason is EvictionReason.QUEUE_STOPPED and not self._was_drained(after):
+            raise self.broken(f"{name} is put back, and its queue is not drained", name)
+
+        if eviction.reason is EvictionReason.PREEMPTED and not self._is_overtaken(after):
+            raise self.broken(f"{name} has to make room for nobody who comes before it", name)
+
+    def _had_its_tries(self, job: Job) -> bool:
+        requeue = job.status.admission.requeue
+        tries = 0 if requeue is None else requeue.count
+        return any(
+            name == job.spec.queue and has_had(queue, tries)
+            for (name, _), queue in self.truth.queue_versions.items()
+        )
+
+    def _is_overtaken(self, job: Job) -> bool:
+        """Whether somebody in the same Queue may take the place of a Job."""
+        policies = {
+            queue.spec.preemption.within_queue
+            for (name, _), queue in self.truth.queue_versions.items()
+            if name == job.spec.queue
+        }
+        return any(
+            other.spec.queue == job.spec.queue
+            and (
+                other.spec.priority > job.spec.priority
+                or (
+                    PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY in policies
+                    and _place(other) < _place(job)
+                )
+            )
+            for other in self.truth.by_uid.values()
+        ) and policies != {PreemptionPolicy.NEVER}
+
+    def _was_drained(self, job: Job) -> bool:
+        return any(
+            name == job.spec.queue and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN
+            for (name, _), queue in self.truth.queue_versions.items()
+        )
+
+
+def has_had(queue: Queue, tries: int) -> bool:
+    """Whether a Queue gives no more tries than so many."""
+    policy = ready_policy(queue.spec.wait_for_pods_ready)
+    return policy.is_on and policy.limit is not None and tries >= policy.limit
+
+
+def may_run(job: Job) -> int:
+    """How many tasks of a Job may still run at a time, without asking anybody."""
+    execution = job.status.execution
+    if has_ended(job):
+        return 0
+    wanted = wanted_at_once(job.spec)
+    if not execution.total:
+        return wanted
+    left = execution.total - len(execution.succeeded) - len(execution.failed)
+    return max(min(left, wanted), len(execution.active))
+
+
+def total(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """All of them together."""
+    added: dict[str, int] = {}
+    for part in parts:
+        for name, amount in part.items():
+            added[name] = added.get(name, 0) + amount
+    return added
+
+
+def _taken_of(holder: QuotaHolder, tasks: int) -> dict[str, int]:
+    return taken(tasks, {name: amount.milli for name, amount in holder.each.items()})
+
+
+def _member(record: Quota) -> Member | None:
+    queue = record.spec.queue
+    return next((one for one in record.status.members if one.queue == queue), None)
+
+
+def _is_let_in(before: Job | None, after: Job) -> bool:
+    admitted = AdmissionPhase.ADMITTED
+    if after.status.admission.phase is not admitted:
+        return False
+    return before is None or before.status.admission.phase is not admitted
+
+
+def _waits_for_room(job: Job) -> bool:
+    """Whether a Job has been seen, and waits for room and nothing else."""
+    admission = job.status.admission
+    if admission.phase is not AdmissionPhase.WAITING or has_ended(job) or is_admitted(job):
+        return False
+    if job.is_going or job.spec.suspend or not job.spec.active:
+        return False
+    return admission.sequence > 0 and all(
+        wait.reason.value == "QuotaTaken" for wait in admission.waits
+    )
+
+
+def _fits(demand: Demand, free: Mapping[str, int]) -> bool:
+    """Whether the least that a Job starts with fits."""
+    for name, amount in taken(demand.least, demand.each).items():
+        if amount > free.get(name, amount if name == TASKS else 0):
+            return False
+    return True
+
+
+def _place(job: Job) -> tuple[int, int]:
+    rank = 0 if job.spec.target is not None else -job.spec.priority
+    return rank, job.status.admission.sequence or job.version
+
+
+def quota_of(key: Key) -> str:
+    """The Queue that a record of a quota is of."""
+    return key.name.removeprefix("queue.")
+
+
+#: What worlds with Queues are judged by.
+QUEUE_PROMISES: tuple[type[Promise], ...] = (
+    *PROMISES,
+    QuotaKept,
+    QueueInOrder,
+    PutBackForCause,
+    AllOrNothing,
+)

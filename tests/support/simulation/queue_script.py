@@ -1,0 +1,137 @@
+"""Scripts with Queues: most Jobs stand in one, and people change what a Queue allows."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from interlock.resources.job import JobSpec
+from interlock.resources.queue import (
+    NamespaceSelector,
+    Preemption,
+    PreemptionPolicy,
+    QueueOrder,
+    QueueSpec,
+    StopPolicy,
+)
+from interlock.resources.ready_gate import (
+    RequeuingStrategy,
+    RequeuingTimestamp,
+    WaitForPodsReady,
+)
+from interlock.resources.values.amounts import Amount
+from interlock.resources.values.durations import Duration
+from support.simulation.script import (
+    ApplyQueue,
+    CreateJob,
+    ForgeStatus,
+    RemoveQueue,
+    RequeueOne,
+    SetActive,
+    Step,
+)
+
+QUEUES = ("blue", "red")
+#: What a Queue allows once people have tidied up: every Job of these worlds fits.
+AMPLE = QueueSpec(resources={"gpu": Amount.read(20), "tasks": Amount.read(20)})
+
+
+def with_queues(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues that most of its Jobs stand in."""
+    length = script[-1].at if script else 300.0
+    queues = QUEUES[: random.choice((1, 1, 2))]
+    order = random.choice((*QueueOrder, None))
+    # A stranger whose clock is an hour ahead may take a lock for good; of that other worlds tell.
+    kept = [step for step in script if not isinstance(step.act, ForgeStatus)]
+    steps = [_queued(step, queues, random) for step in kept]
+    steps += [Step(0.0, ApplyQueue(name, _spec(random, order))) for name in queues]
+    for _ in range(random.choice((0, 1, 3, 6))):
+        at, name = random.uniform(1.0, length), random.choice(queues)
+        steps.append(Step(at, ApplyQueue(name, _spec(random, order, is_edit=True))))
+    for _ in range(random.choice((0, 0, 1))):
+        steps.append(Step(random.uniform(1.0, length), RemoveQueue(random.choice(queues))))
+    names = [step.act.name for step in script if isinstance(step.act, CreateJob)]
+    for _ in range(random.choice((0, 0, 2)) if names else 0):
+        act = SetActive(random.choice(names), random.random() < 0.4)
+        steps.append(Step(random.uniform(1.0, length), act))
+    for _ in range(random.choice((0, 1, 4))):
+        steps.append(Step(random.uniform(1.0, length), RequeueOne(random.random())))
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+def _queued(step: Step, queues: tuple[str, ...], random: Random) -> Step:
+    act = step.act
+    if not isinstance(act, CreateJob) or random.random() < 0.1:
+        return step
+    return Step(step.at, replace(act, spec=in_queue(act.spec, random.choice(queues), random)))
+
+
+def in_queue(spec: JobSpec, queue: str, random: Random) -> JobSpec:
+    """A Job that stands in a Queue, and asks for some of what it has."""
+    more: dict[str, Any] = {}
+    if random.random() < 0.7:
+        more["resources"] = {"gpu": Amount.read(random.choice((1, 1, 2, "500m")))}
+    if random.random() < 0.3:
+        more["min_parallelism"] = random.choice((1, 2))
+    return replace(spec, queue=queue, **more)
+
+
+def _spec(random: Random, order: QueueOrder | None, *, is_edit: bool = False) -> QueueSpec:
+    """What a Queue allows: now and then less than a Job asks for, or nothing."""
+    stops = (StopPolicy.NONE, StopPolicy.NONE, StopPolicy.HOLD, StopPolicy.HOLD_AND_DRAIN)
+    resources: dict[str, Amount] = {"gpu": Amount.read(random.choice((1, 2, 3, 6)))}
+    if random.random() < 0.6:
+        resources["tasks"] = Amount.read(random.choice((1, 3, 6)))
+    elsewhere = NamespaceSelector(match_names=("elsewhere",))
+    return QueueSpec(
+        resources=resources,
+        order=order or random.choice(tuple(QueueOrder)),
+        stop=random.choice(stops) if is_edit else StopPolicy.NONE,
+        namespace_selector=elsewhere if is_edit and random.random() < 0.1 else None,
+    )
+
+
+def with_preemption(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues in which some Jobs have to make room for others."""
+    policy = random.choice(tuple(PreemptionPolicy))
+    return tuple(_preempting(step, policy, random) for step in script)
+
+
+def _preempting(step: Step, policy: PreemptionPolicy, random: Random) -> Step:
+    act = step.act
+    if isinstance(act, ApplyQueue):
+        # Little enough that Jobs get into each other's way.
+        scarce = act.spec.resources | {"gpu": Amount.read(random.choice((1, 2)))}
+        preemption = Preemption(within_queue=policy)
+        spec = replace(act.spec, resources=scarce, preemption=preemption)
+        return Step(step.at, ApplyQueue(act.name, spec))
+    if isinstance(act, CreateJob) and act.spec.queue is not None:
+        spec_ = replace(act.spec, priority=random.choice((0, 0, 1, 2, 5)))
+        return Step(step.at, replace(act, spec=spec_))
+    return step
+
+
+def with_gates(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues whose Jobs have to be ready in time, all their tasks at once."""
+    return tuple(_gated(step, random) for step in script)
+
+
+def _gated(step: Step, random: Random) -> Step:
+    act = step.act
+    if not isinstance(act, ApplyQueue):
+        return step
+    gate = WaitForPodsReady(
+        enable=random.random() < 0.9,
+        timeout=Duration(seconds=random.choice((2, 10, 60))),
+        block_admission=random.random() < 0.6,
+        recovery_timeout=random.choice((None, Duration(seconds=3), Duration(seconds=30))),
+        requeuing_strategy=RequeuingStrategy(
+            timestamp=random.choice((None, *RequeuingTimestamp)),
+            backoff_limit_count=random.choice((None, None, 0, 1, 3)),
+            backoff_base_seconds=random.choice((0, 1, 20)),
+            backoff_max_seconds=random.choice((0, 30, 300)),
+        ),
+    )
+    return Step(step.at, ApplyQueue(act.name, replace(act.spec, wait_for_pods_ready=gate)))
