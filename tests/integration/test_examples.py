@@ -78,12 +78,27 @@ def job_on_demand(server: Server, *words: str) -> str:
 def test_an_example_comes_to_its_end(server: Server, file: Path) -> None:
     interlock(server, "apply", "-f", str(file))
     for job in defined_in(file):
+        if job["kind"] != "Job":
+            continue
         name = job["metadata"]["name"]
         if job["spec"].get("suspend"):
             assert not job_of(server, name)["status"].get("execution", {}).get("startedAt")
             interlock(server, "resume", name)
         interlock(server, "wait", name)
         assert job_of(server, name)["status"]["phase"] == "Succeeded"
+
+
+def test_what_shares_a_queue_was_let_into_its_quota(server: Server) -> None:
+    file = EXAMPLES / "shared-encoders.yaml"
+    (queue,) = of_kind("Queue", file)
+    interlock(server, "apply", "-f", str(file))
+    for name in of_kind("Job", file):
+        interlock(server, "wait", name)
+        held = job_of(server, name)["status"]["admission"]["quota"]
+        assert held["queue"] == queue
+        assert held["tasks"] <= 2
+    told = json.loads(interlock(server, "queue", queue, "-o", "json"))
+    assert (told["admitted"], told["waiting"]) == (0, 0)
 
 
 @pytest.mark.parametrize("file", files_with("JobConfig"), ids=lambda file: file.stem)
