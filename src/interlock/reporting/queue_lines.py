@@ -13,17 +13,21 @@ from interlock.admission.lines import Place
 from interlock.admission.queues.cycle import room
 from interlock.admission.queues.demands import (
     KnownQueues,
+    blocks,
     could_ever_fit,
+    is_ready,
     job_of,
     limits_of,
     refusal_of,
 )
+from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
 from interlock.reporting.queue_places import QueuePlaces
 from interlock.reporting.queue_why import (
     QueueView,
     Share,
     Told,
+    Unready,
     Waiter,
     queue_wait,
     waiting_since,
@@ -55,6 +59,17 @@ class ResourceUse(Struct, frozen=True):
     free: Told
 
 
+class GateAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A Job for which nobody else is let in: it is not ready."""
+
+    job: str
+    namespace: str
+    #: How many of its tasks are ready, of how many have to be: "6 of 8".
+    ready: str
+    #: When it is put back at the latest.
+    until: datetime | None = None
+
+
 class QueueAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     """A Queue in short."""
 
@@ -65,6 +80,8 @@ class QueueAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     stop: StopPolicy | None = None
     #: Whether it is not there, although somebody waits for it, or holds some of its quota still.
     missing: bool = False
+    #: Those for whom nobody else is let in: they were, and are not ready.
+    gate: tuple[GateAnswer, ...] = ()
     #: The namespaces that may use it; None means all.
     namespaces: tuple[str, ...] | None = None
     #: How many Jobs hold a part of it, and how many wait.
@@ -219,11 +236,23 @@ class QueueReader:
             refusal=refusal_of(queue, job, demand),
             free=room(self.limits(name), (share.held for share in shares)),
             shares=shares,
+            unready=self._unready(name, shares),
             is_granted=self.has_part(job),
             place=place,
             of=len(line),
             before=tuple(self._before(before, self.limits(name))),
             is_whole=place - 1 <= LOOKED_AT,
+        )
+
+    def _unready(self, name: str, shares: Sequence[Share]) -> tuple[Unready, ...]:
+        """Who keeps others out, where a Queue has them wait for that."""
+        queue = self._known.queue(name)
+        if queue is None or not blocks(queue):
+            return ()
+        return tuple(
+            Unready(share, _put_back_at(share.job, queue))
+            for share in shares
+            if not is_ready(share.job, share.holder)
         )
 
     def _before(self, places: Sequence[Place], limits: Mapping[str, int]) -> Iterator[Waiter]:
@@ -246,6 +275,7 @@ class QueueReader:
             "admitted": len(shares),
             "waiting": self.waiting(name),
             "oldest": waiting_since(job) if job is not None else None,
+            "gate": tuple(map(_gate, self._unready(name, shares))),
         }
         if queue is None:
             return short
@@ -277,6 +307,16 @@ def _use(limit: int, free: int) -> ResourceUse:
     return ResourceUse(
         quota=format_milli(limit), used=format_milli(limit - free), free=format_milli(max(0, free))
     )
+
+
+def _put_back_at(job: Job | None, queue: Queue) -> datetime | None:
+    clock = clock_of(job, policy_of(job, queue)) if job is not None else None
+    return clock.ends_at if clock is not None else None
+
+
+def _gate(one: Unready) -> GateAnswer:
+    holder = one.share.holder
+    return GateAnswer(job=holder.job, namespace=holder.namespace, ready=one.ready, until=one.until)
 
 
 def _holder(share: Share) -> QueueHolderAnswer:

@@ -12,10 +12,12 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from interlock.resources.admission import Wait, WaitReason
-from interlock.resources.job import Job
+from interlock.resources.job import Job, JobPhase
 from interlock.resources.queue import Demand, QueueOrder, QuotaHolder, taken
+from interlock.resources.readiness import counted, granted_to
 from interlock.resources.values.amounts import format_milli
 from interlock.resources.waits import Facts, why_words
+from interlock.resources.words import clock_time
 
 #: An amount as it is told: a number, or a text such as "512Gi".
 Told = int | str
@@ -41,6 +43,24 @@ class Share(Struct, frozen=True):
         return ends_by(self.job) if self.job is not None else None
 
 
+class Unready(Struct, frozen=True):
+    """A Job that was let in, is not ready, and keeps others out until it is."""
+
+    share: Share
+    #: When it is put back at the latest; None when nobody knows.
+    until: datetime | None = None
+
+    @property
+    def ready(self) -> str:
+        """How many of its tasks are ready, of how many: "6 of 8"; empty when that is not known."""
+        job = self.share.job
+        if job is None:
+            return ""
+        granted = granted_to(job.status.admission)
+        is_so, needed = counted(job.spec, job.status.execution, granted)
+        return f"{min(is_so, needed)} of {needed}"
+
+
 class Waiter(Struct, frozen=True):
     """A Job in a line, and what it asks for."""
 
@@ -60,6 +80,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
     #: allowed now.
     free: dict[str, int]
     shares: tuple[Share, ...] = ()
+    #: Who keeps everybody out until they are ready.
+    unready: tuple[Unready, ...] = ()
     #: Whether the Job was granted its part.
     is_granted: bool = False
     #: The Job's place in the line, counted from 1; 0 when it stands in none.
@@ -93,12 +115,36 @@ def queue_wait(view: QueueView, job: Job, now: datetime) -> QueueWait | None:
     if view.is_granted:
         return None
     lacks = lacking(view.demand, view.free)
+    if view.unready:
+        return _gated(view, lacks, job.metadata.namespace, now)
     if lacks:
         return _no_room(view, lacks, job.metadata.namespace, now)
     if view.before and view.order is QueueOrder.STRICT_FIFO:
         return _behind(view, view.before[0], job.metadata.namespace, now)
     message = f"queue {view.name} has room for it: it is let in as soon as its turn is looked at"
     return QueueWait(reason=WaitReason.QUOTA_TAKEN, message=message)
+
+
+def _gated(view: QueueView, lacks: Mapping[str, int], space: str, now: datetime) -> QueueWait:
+    """That nobody is let in before others are ready; and what is lacking besides."""
+    ours = [one for one in view.unready if one.share.holder.namespace == space]
+    first, more = (ours or list(view.unready))[0], len(view.unready) - 1
+    who = f"job/{first.share.holder.job}" if ours else "a Job of another namespace"
+    ready = f" ({first.ready} so far)" if first.ready else ""
+    others = f" and {more} more are" if more else " is"
+    message = f"queue {view.name} lets nobody in before {who}{others} ready{ready}"
+    if first.until is not None and first.until > now:
+        message += f"; it is put back at {clock_time(first.until, now)} at the latest"
+    if lacks:
+        message += f"; then {_needs(lacks, view.free)}"
+    return QueueWait(
+        reason=WaitReason.GATE_CLOSED,
+        message=message,
+        needs={name: format_milli(amount) for name, amount in lacks.items()},
+        free={name: format_milli(_left(view.free, name)) for name in lacks},
+        holders=tuple(one.share for one in ours),
+        until=first.until if first.until is not None and first.until > now else None,
+    )
 
 
 def _no_room(view: QueueView, lacks: Mapping[str, int], space: str, now: datetime) -> QueueWait:
@@ -213,7 +259,9 @@ def _held_by(holders: Sequence[Share], lacks: Mapping[str, int], space: str) -> 
         who = f"job/{first.holder.job}" + (f" and {count - 1} more" if count > 1 else "")
     else:
         who = "a Job of another namespace" if count == 1 else f"{count} Jobs of other namespaces"
-    return f"{who} {'holds' if count == 1 else 'hold'} {amounts_in_words(held)}"
+    going = count == 1 and holders[0].phase == JobPhase.EVICTING.value
+    told = f"{who} {'holds' if count == 1 else 'hold'} {amounts_in_words(held)}"
+    return f"{told}, and is being put back" if going else told
 
 
 def _in(space: str, shares: Iterable[Share]) -> Iterator[Share]:

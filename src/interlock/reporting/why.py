@@ -237,6 +237,7 @@ _OF_QUEUES = frozenset(
         WaitReason.NO_QUEUE,
         WaitReason.QUEUE_NOT_ALLOWED,
         WaitReason.QUEUE_STOPPED,
+        WaitReason.GATE_CLOSED,
     }
 )
 #: Phases in which a task is still to be started.

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from interlock.admission.lines import place_of, stands_in_line
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
+from interlock.modes.cli.verbs.queues import gate_of
 from interlock.modes.cli.verbs.why import told
 from interlock.modes.queue_metrics import QueueMetrics
 from interlock.reporting.job_index import JobIndex
@@ -32,7 +33,7 @@ from interlock.resources.admission import (
 )
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job, JobPhase, JobStatus, Parallelism
-from interlock.resources.metadata import Metadata, Resource
+from interlock.resources.metadata import Condition, ConditionStatus, Metadata, Resource
 from interlock.resources.queue import (
     NamespaceSelector,
     Queue,
@@ -45,7 +46,8 @@ from interlock.resources.queue import (
     StopPolicy,
     quota_name,
 )
-from interlock.resources.tasks import ExecutionStatus, JobResult
+from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.tasks import ExecutionStatus, JobResult, TaskState, TaskStatus
 from interlock.resources.values.amounts import Amount
 from interlock.resources.values.durations import Duration
 from interlock.resources.values.indexes import IndexSet
@@ -308,6 +310,92 @@ def test_a_queue_that_allows_less_now_than_is_held_has_nothing_free() -> None:
     assert "needs gpu 1, free 0" in desk.detail("q").why
 
 
+GATED = WaitForPodsReady(enable=True, block_admission=True, timeout=Duration(minutes=5))
+
+
+def let_in(job: Job, ready: int) -> Job:
+    """The Job, let in at noon, with so many of its tasks ready."""
+    active = tuple(
+        TaskStatus(
+            index=n,
+            attempt=0,
+            name=f"t{n}",
+            state=TaskState.RUNNING,
+            created_at=T0,
+            ready=n < ready,
+        )
+        for n in range(job.status.execution.total)
+    )
+    admission = replace(job.status.admission, admitted_at=T0)
+    execution = replace(job.status.execution, active=active)
+    return replace(job, status=replace(job.status, admission=admission, execution=execution))
+
+
+def test_who_keeps_others_out_until_it_is_ready_is_told() -> None:
+    train = let_in(running("train-6", 1, tasks=3), ready=2)
+    desk = Desk(waiting("job", 5, 2), train, a_queue(wait_for_pods_ready=GATED), a_quota(train))
+
+    (wait,) = desk.why(waiting("job", 5, 2)).waits
+
+    assert wait.reason == "WaitingForPodsReady"
+    assert wait.message == (
+        "queue q lets nobody in before job/train-6 is ready (2 of 3 so far);"
+        " it is put back at 12:05:00 UTC at the latest"
+    )
+    assert wait.until == T0 + timedelta(minutes=5)
+    (gate,) = desk.short("q").gate
+    assert (gate.job, gate.ready, gate.until) == ("train-6", "2 of 3", wait.until)
+    item = to_builtins(desk.detail("q"))
+    assert gate_of(item).startswith("default/train-6 is not ready (2 of 3), until ")
+
+
+def test_what_is_lacking_besides_is_told_too() -> None:
+    train = let_in(running("train", 6), ready=0)
+    queue = a_queue(wait_for_pods_ready=GATED)
+
+    (wait,) = why(waiting("job", 5, 4), train, queue, a_quota(train)).waits
+
+    assert wait.message.endswith("; then needs gpu 4, free 2")
+    assert (wait.needs, wait.free) == ({"gpu": 4}, {"gpu": 2})
+
+
+def test_a_job_of_another_namespace_that_is_not_ready_is_not_named() -> None:
+    train = let_in(running("train", 1, namespace="team-b"), ready=0)
+    queue = a_queue(wait_for_pods_ready=GATED)
+
+    (wait,) = why(waiting("job", 5, 2), train, queue, a_quota(train)).waits
+
+    assert wait.message.startswith("queue q lets nobody in before a Job of another namespace is")
+    assert wait.holders == ()
+
+
+def test_one_that_is_ready_keeps_nobody_out() -> None:
+    train = running("train", 1)
+    ready = Condition(
+        type="PodsReady",
+        status=ConditionStatus.TRUE,
+        reason="Started",
+        message="",
+        last_transition_time=T0,
+    )
+    train = replace(train, status=replace(train.status, conditions=(ready,)))
+    queue = a_queue(wait_for_pods_ready=GATED)
+
+    desk = Desk(waiting("job", 5, 2), train, queue, a_quota(train))
+
+    assert desk.short("q").gate == ()
+    assert "has room for it" in desk.detail("q").why
+
+
+def test_a_holder_that_makes_room_is_told_as_one() -> None:
+    train = running("train", 8)
+    going = replace(train, status=replace(train.status, phase=JobPhase.EVICTING))
+
+    (wait,) = why(waiting("job", 5, 2), going, a_queue(), a_quota(train)).waits
+
+    assert wait.message.endswith("job/train holds gpu 8, and is being put back")
+
+
 SUSPENDED = Wait(reason=WaitReason.SUSPENDED)
 
 
@@ -441,6 +529,7 @@ def test_a_queue_in_short() -> None:
         "order": "BestEffortFIFO",
         "stop": "None",
         "missing": False,
+        "gate": (),
         "namespaces": None,
         "admitted": 1,
         "waiting": 2,

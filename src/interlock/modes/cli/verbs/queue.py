@@ -15,7 +15,7 @@ from interlock.client.moments import ago, day_and_time, server_now
 from interlock.modes.cli.flags import add_namespace, add_output, number_from
 from interlock.modes.cli.not_found import found
 from interlock.modes.cli.session import Session
-from interlock.modes.cli.verbs.queues import resources_of, state_of
+from interlock.modes.cli.verbs.queues import gate_of, resources_of, state_of
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +69,8 @@ def headlines(item: dict[str, Any]) -> list[str]:
     told += f"   {state}" if item["order"] and state != "-" else ""
     counts = f"{item['admitted']} admitted, {item['waiting']} waiting"
     lines = [f"{told}   {counts}"]
+    if gate := gate_of(item):
+        lines.append(f"nobody is let in: {gate}")
     if item["namespaces"] is not None:
         lines.append(f"for namespaces {', '.join(item['namespaces']) or 'none'}")
     return lines

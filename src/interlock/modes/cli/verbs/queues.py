@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from interlock.client.moments import ago, server_now
+from interlock.client.moments import ago, day_and_time, server_now
 from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.session import Session
 
@@ -39,8 +39,9 @@ def run(session: Session, args: argparse.Namespace) -> int:
         used = item["resources"]
         cells = [_of(used, name) for name in names] if columns != ["USED"] else [_all(used)]
         waiting = [str(item["waiting"]), ago(item.get("oldest"), now) or "-"]
-        rows.append([item["name"], *cells, str(item["admitted"]), *waiting, state_of(item)])
-    headers = ["QUEUE", *columns, "ADMITTED", "WAITING", "OLDEST", "STATE"]
+        ends = [state_of(item), gate_of(item) or "-"]
+        rows.append([item["name"], *cells, str(item["admitted"]), *waiting, *ends])
+    headers = ["QUEUE", *columns, "ADMITTED", "WAITING", "OLDEST", "STATE", "GATE"]
     session.terminal.table(headers, rows)
     return 0
 
@@ -61,6 +62,18 @@ def state_of(item: dict[str, Any]) -> str:
     if item["missing"]:
         return "is not there"
     return {"Hold": "held", "HoldAndDrain": "drained"}.get(item["stop"], "-")
+
+
+def gate_of(item: dict[str, Any]) -> str:
+    """For whom nobody is let in; empty when that is so for nobody."""
+    gate = item["gate"]
+    if not gate:
+        return ""
+    first, more = gate[0], len(gate) - 1
+    told = f"{first['namespace']}/{first['job']} is not ready"
+    told += f" ({first['ready']})" if first["ready"] else ""
+    told += f", until {day_and_time(first['until'])}" if first["until"] else ""
+    return f"{told} (+{more})" if more else told
 
 
 def _of(used: dict[str, Any], name: str) -> str:
