@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ from interlock.reporting.queue_why import (
     waiting_since,
 )
 from interlock.resources.job import Job
+from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
     Queue,
@@ -169,7 +171,7 @@ class QueueReader:
             shares, limits = self.shares(name), self.limits(name)
             free = room(limits, (share.held for share in shares))
             used = {one: limits[one] - free[one] for one in limits}
-            yield Level(name, limits, used, len(shares), self.waiting(name))
+            yield Level(name, limits, used, len(shares), self._waiting(name, shares))
 
     def _names(self) -> list[str]:
         names = {queue.metadata.name for queue in self._queues} | set(self._places.queues())
@@ -178,7 +180,8 @@ class QueueReader:
 
     def queue(self, name: str, now: datetime, limit: int = WAITERS) -> QueueDetail | None:
         """One Queue with who holds it and who waits; None when nothing is known of it."""
-        shares, line = self.shares(name), self._places.of(name)
+        shares = self.shares(name)
+        line = self._line(name, shares, max(limit, 1))
         if self._known.queue(name) is None and not shares and not line:
             return None
         waiters = tuple(self._waiters(line[:limit]))
@@ -209,9 +212,20 @@ class QueueReader:
         queue = self._known.queue(name)
         return limits_of(queue) if queue is not None else {}
 
-    def waiting(self, name: str) -> int:
-        """How many wait."""
-        return len(self._places.of(name))
+    def _waiting(self, name: str, shares: Sequence[Share]) -> int:
+        """How many wait that were not granted their part yet."""
+        return len(self._places.of(name)) - len(self._on_their_way(shares))
+
+    def _on_their_way(self, shares: Sequence[Share]) -> dict[Key, int]:
+        """Who was granted a part, and is in the line until that is written down; their places."""
+        found = ((share.job, self._places.place(share.job)) for share in shares if share.job)
+        return {job.key: place for job, place in found if place}
+
+    def _line(self, name: str, shares: Sequence[Share], most: int) -> list[Place]:
+        """The first of those who wait."""
+        going = self._on_their_way(shares)
+        first = islice(self._places.of(name), most + len(going))
+        return [place for place in first if place.job not in going][:most]
 
     def has_part(self, job: Job) -> bool:
         """Whether a Job needs no room in a Queue, or was granted it."""
@@ -226,9 +240,11 @@ class QueueReader:
         if demand is None:
             return None
         name = demand.queue
-        queue, shares, line = self._known.queue(name), self.shares(name), self._places.of(name)
+        queue, shares = self._known.queue(name), self.shares(name)
+        going = self._on_their_way(shares)
         place = self._places.place(job)
-        before = line[: max(0, min(place - 1, LOOKED_AT))]
+        place -= sum(other < place for other in going.values())
+        before = self._line(name, shares, max(0, min(place - 1, LOOKED_AT)))
         return QueueView(
             name=name,
             order=queue.spec.order if queue is not None else QueueOrder.BEST_EFFORT_FIFO,
@@ -239,7 +255,7 @@ class QueueReader:
             unready=self._unready(name, shares),
             is_granted=self.has_part(job),
             place=place,
-            of=len(line),
+            of=self._waiting(name, shares),
             before=tuple(self._before(before, self.limits(name))),
             is_whole=place - 1 <= LOOKED_AT,
         )
@@ -273,7 +289,7 @@ class QueueReader:
             "resources": {one: _use(limits[one], free[one]) for one in limits},
             "missing": queue is None,
             "admitted": len(shares),
-            "waiting": self.waiting(name),
+            "waiting": self._waiting(name, shares),
             "oldest": waiting_since(job) if job is not None else None,
             "gate": tuple(map(_gate, self._unready(name, shares))),
         }

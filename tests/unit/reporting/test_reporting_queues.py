@@ -557,6 +557,21 @@ def test_a_queue_with_who_holds_it_and_its_line() -> None:
     )
 
 
+def test_who_was_granted_its_part_waits_no_more() -> None:
+    """The record is written first, and that the Job may start a moment later."""
+    granted, second, third = waiting("granted", 5, 4), waiting("second", 6), waiting("third", 7)
+    desk = Desk(granted, second, third, a_queue(), a_quota(granted))
+
+    found = desk.detail("q", limit=1)
+
+    assert (found.admitted, found.waiting) == (1, 2)
+    assert [(one.place, one.job) for one in found.waiters] == [(1, "second")]
+    assert found.why.endswith("free 4; job/granted holds gpu 4")
+    assert desk.why(third).summary == "third is waiting (4 m), place 2 of 2 in queue q"
+    assert desk.why(granted).summary == "granted is waiting (4 m)"
+    assert [one.waiting for one in desk.reader.levels()] == [2]
+
+
 def test_what_is_not_there_is_told_as_far_as_it_matters_to_somebody() -> None:
     train = running("train", 2)
     desk = Desk(waiting("job", 5, queue="nope"), train, a_quota(train))
