@@ -98,7 +98,7 @@ class HttpProbe(Noun):
     """An HTTP server that answers a GET with a code from 200 to 399 when the task is ready."""
 
     port: _Port
-    path: Annotated[str, Matches("/[!-~]{0,2000}", _URL_PATH, longest=2001)] = "/"
+    path: Annotated[str, Matches("/[!-~]*", _URL_PATH, longest=2001)] = "/"
     host: _Host = LOCALHOST
     scheme: Scheme = Scheme.HTTP
 
