@@ -315,7 +315,7 @@ class TestChanges:
             change["spec"]["process"] = None
         if field == "startBy":
             change["spec"]["startBy"] = "2030-01-05T12:00:00Z"
-        if field in ("resources", "minParallelism"):
+        if field in ("resources", "minParallelism", "waitForPodsReady"):
             change["spec"]["queue"] = "b"
         old = decode("Job", json.dumps(without_managers(cluster.read(job))))
         assert isinstance(old, Job)
