@@ -37,12 +37,14 @@ from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
+    Demand,
     Queue,
     QueueOrder,
     Quota,
     StopPolicy,
     charged,
     demand_of,
+    in_terms_of,
     taken,
 )
 from interlock.resources.values.amounts import format_milli
@@ -236,7 +238,7 @@ class QueueReader:
 
     def view_of(self, job: Job) -> QueueView | None:
         """A Queue as it stands for one of its Jobs; None for a Job that is of none."""
-        demand = demand_of(job.spec)
+        demand = self._demand(job)
         if demand is None:
             return None
         name = demand.queue
@@ -260,6 +262,12 @@ class QueueReader:
             is_whole=place - 1 <= LOOKED_AT,
         )
 
+    def _demand(self, job: Job) -> Demand | None:
+        """What a Job asks for, under the names that its Queue has for it."""
+        demand = demand_of(job.spec)
+        queue = self._known.queue(demand.queue) if demand is not None else None
+        return in_terms_of(queue.spec, demand) if demand is not None and queue else demand
+
     def _unready(self, name: str, shares: Sequence[Share]) -> tuple[Unready, ...]:
         """Who keeps others out, where a Queue has them wait for that."""
         queue = self._known.queue(name)
@@ -274,7 +282,7 @@ class QueueReader:
     def _before(self, places: Sequence[Place], limits: Mapping[str, int]) -> Iterator[Waiter]:
         for place in places:
             job = self._jobs.get(place.job)
-            demand = demand_of(job.spec) if job is not None else None
+            demand = self._demand(job) if job is not None else None
             if job is not None and demand is not None and could_ever_fit(demand, limits):
                 yield Waiter(job, demand)
 
@@ -305,7 +313,7 @@ class QueueReader:
     def _waiters(self, places: Sequence[Place]) -> Iterator[QueueWaiterAnswer]:
         for at, place in enumerate(places):
             job = self._jobs.get(place.job)
-            demand = demand_of(job.spec) if job is not None else None
+            demand = self._demand(job) if job is not None else None
             if job is None or demand is None:
                 continue
             yield QueueWaiterAnswer(

@@ -34,6 +34,7 @@ from interlock.resources.admission import (
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job, JobPhase, JobStatus, Parallelism
 from interlock.resources.metadata import Condition, ConditionStatus, Metadata, Resource
+from interlock.resources.pods import PodTemplate
 from interlock.resources.queue import (
     NamespaceSelector,
     Queue,
@@ -437,6 +438,17 @@ def test_who_waits_for_room_has_no_place_in_front_of_a_lock() -> None:
     (lock,) = desk.lines.locks("")
 
     assert lock.waiters == ("second",)
+
+
+def test_what_pods_request_is_told_under_the_names_of_the_queue() -> None:
+    limits = {"nvidia.com/gpu": "4", "cpu": "1"}
+    container = {"name": "main", "image": "x", "resources": {"limits": limits}}
+    job = waiting("job", 5, resources=None, pod=PodTemplate(spec={"containers": [container]}))
+    train = running("train", 6)
+
+    (wait,) = why(job, train, a_queue(), a_quota(train)).waits
+
+    assert wait.message.startswith("queue q has no room: needs gpu 4, free 2;")
 
 
 # When there will be room
