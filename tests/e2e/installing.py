@@ -37,7 +37,8 @@ DRY_RUN = f"dryRun=All&{STRICT}"
 def collection_of(kind: str, api_version: str, namespace: str = "") -> str:
     """Where the objects of a kind are."""
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-    place = f"/namespaces/{namespace}" if namespace else ""
+    is_outside = kind in KINDS and not KINDS[kind].namespaced
+    place = f"/namespaces/{namespace}" if namespace and not is_outside else ""
     plural = KINDS[kind].plural if kind in KINDS else _PLURALS[kind]
     return f"{root}{place}/{plural}"
 

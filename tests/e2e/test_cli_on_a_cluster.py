@@ -267,6 +267,61 @@ def test_locks_top_and_describe(interlock: Program) -> None:
     assert "Holder" in interlock("describe", f"lock/{lock_name('db')}").replace("holder", "Holder")
 
 
+@pytest.fixture
+def full_queue(interlock: Program) -> Iterator[str]:
+    """A Queue whose quota one Job of the namespace has, and for which two wait; gives its name."""
+    name = f"q-{interlock.namespace}"[:63]
+    head = {"apiVersion": "interlock.dev/v1alpha1"}
+    spec = {"resources": {"gpu": 8, "memory": "16Gi"}}
+    body = {**head, "kind": "Queue", "metadata": {"name": name}, "spec": spec}
+    interlock.access.create(f"{GROUP}/queues", body)
+    asks = {"queue": name, "resources": {"gpu": 6, "memory": "1.5Gi"}}
+    grant = {"queue": name, "token": 7, "tasks": 1}
+    train = make(interlock, "train", running("train", quota=grant), timeout="10h", **asks)
+    for number, waits in enumerate(("next", "later")):
+        wait = {"reason": "QuotaTaken", "key": name}
+        make(interlock, waits, waiting(wait, sequence=number + 2), **asks)
+    record = {**head, "kind": "Quota", "metadata": {"name": f"queue.{name}"}}
+    interlock.access.create(f"{GROUP}/quotas", record | {"spec": {"queue": name}})
+    holder = {
+        "queue": name,
+        "job": "train",
+        "namespace": interlock.namespace,
+        "uid": train["metadata"]["uid"],
+        "epoch": 0,
+        "token": 7,
+        "tasks": 1,
+        "each": asks["resources"],
+        "grantedAt": NOW,
+    }
+    path = f"{GROUP}/quotas/queue.{name}"
+    interlock.access.change(f"{path}/status", {"status": {"holders": [holder], "lastToken": 7}})
+    yield name
+    for made in (f"{GROUP}/queues/{name}", path):
+        interlock.access.ask("DELETE", made)
+
+
+def test_queues_are_told_as_by_a_server(interlock: Program, full_queue: str) -> None:
+    short = {one["name"]: one for one in interlock.json("queues")["items"]}[full_queue]
+    assert short["resources"]["memory"] == {"quota": "16Gi", "used": "1536Mi", "free": "14848Mi"}
+    assert (short["admitted"], short["waiting"]) == (1, 2)
+    assert full_queue in interlock("queues")
+
+    whole = interlock.json("queue", full_queue, "--limit", "1")
+    assert [one["job"] for one in whole["holders"]] == ["train"]
+    assert [one["job"] for one in whole["waiters"]] == ["next"]
+    told = "no room: needs gpu 6, free 2; job/train holds gpu 6"
+    assert whole["why"] == f"queue {full_queue} has {told}"
+    assert f"{interlock.namespace}/train" in interlock("queue", full_queue)
+
+    why = interlock("why", "later")
+    assert f"place 2 of 2 in queue {full_queue}" in why
+    assert told in why
+    assert f"holds     of queue {full_queue}: gpu 6, memory 1536Mi" in interlock("why", "train")
+    interlock("queue", full_queue[:-1], code=4)
+    assert full_queue in interlock("get", "job", "later", "-o", "wide")
+
+
 def test_releasing_a_lock_writes_the_reason(interlock: Program) -> None:
     status = running("lost")
     status["phase"] = "Unknown"
@@ -444,6 +499,31 @@ def test_a_viewer_sees_everything_but_changes_nothing(interlock: Program, tmp_pa
     viewer("history", "first")
     viewer("suspend", "second", code=6)
     assert "viewer" in viewer.errors
+
+
+def test_rights_in_one_namespace_are_none_to_queues(
+    interlock: Program, full_queue: str, tmp_path: Path
+) -> None:
+    """What a Queue allows such a person cannot read, and is told what was written down."""
+    group = "rbac.authorization.k8s.io"
+    rule = {"apiGroups": ["interlock.dev"], "resources": ["jobs", "locks"]}
+    body = {"apiVersion": f"{group}/v1", "metadata": {"name": "reads"}}
+    place = f"/apis/{group}/v1/namespaces/{interlock.namespace}"
+    rules = [rule | {"verbs": ["get", "list"]}]
+    interlock.access.create(f"{place}/roles", body | {"kind": "Role", "rules": rules})
+    role = {"apiGroup": group, "kind": "Role", "name": "reads"}
+    who = [{"apiGroup": group, "kind": "User", "name": User.NOBODY.value}]
+    bound = body | {"kind": "RoleBinding", "roleRef": role, "subjects": who}
+    interlock.access.create(f"{place}/rolebindings", bound)
+    wait_until_allowed(
+        interlock.access, User.NOBODY, "list", "interlock.dev/jobs", interlock.namespace
+    )
+    nobody = Program(interlock.access, tmp_path, interlock.namespace, User.NOBODY)
+
+    nobody("queues", code=6)
+    told = nobody("why", "later")
+
+    assert f"queue {full_queue} has no room for later, or others are before it" in told
 
 
 def test_completion_knows_the_names(interlock: Program) -> None:

@@ -35,6 +35,11 @@ CHANGES: dict[str, Any] = runpy.run_path(
 PODS: dict[str, Any] = runpy.run_path(
     str(ROOT / "tests/unit/resources/test_resources_pod_checks.py")
 )  # fmt: skip
+AMOUNTS: dict[str, Any] = runpy.run_path(
+    str(ROOT / "tests/unit/resources/test_resources_amounts.py")
+)  # fmt: skip
+#: Null stands for what is not given, and is no amount.
+NO_AMOUNTS = [one for one in AMOUNTS["NO_AMOUNTS"] if one is not None and one != 1.0]
 MOMENT = "2026-01-05T12:00:00Z"
 #: What a Job can run; every Job needs one of them.
 WORK = {type.path for type in work_types()}
@@ -78,6 +83,7 @@ GOOD: list[dict[str, Any]] = [
             {"killAt": "2026-01-05T12:00:00.123456Z"},
             {"parallelism": {"matrix": {f"n{n}": ["a", "b"] for n in range(13)}}},
             {"parallelism": {"matrix": {f"n{n}": ["a"] for n in range(100)}}},
+            *({"queue": "a", "resources": {"cpu": amount}} for amount, _ in AMOUNTS["AMOUNTS"]),
             {"retries": None, "locks": None, "title": None, "args": {"a": None}, "timeout": None},
             {"retries": {}, "locks": [], "args": {}, "title": "Größe – ünï 数"},
             {"retries": {"limit": 3, "delay": "1s", "backoff": "Exponential", "jitter": 0}},
@@ -146,6 +152,7 @@ BAD: list[dict[str, Any]] = [
             process(limits={"memory": "8Ei"}),
             process(limits={"memory": "-1"}),
             process(limits={"cpuTime": "0.9s"}),
+            *({"queue": "a", "resources": {"cpu": amount}} for amount in NO_AMOUNTS),
         )
     ),
 ]
@@ -308,6 +315,8 @@ class TestChanges:
             change["spec"]["process"] = None
         if field == "startBy":
             change["spec"]["startBy"] = "2030-01-05T12:00:00Z"
+        if field in ("resources", "minParallelism", "waitForPodsReady"):
+            change["spec"]["queue"] = "b"
         old = decode("Job", json.dumps(without_managers(cluster.read(job))))
         assert isinstance(old, Job)
         media = "application/merge-patch+json"

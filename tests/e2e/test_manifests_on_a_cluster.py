@@ -151,6 +151,18 @@ NEVER = [
     "patch admissionregistration.k8s.io/validatingwebhookconfigurations another",
 ]
 
+#: What a Job in a Queue needs, wherever the Job is.
+OF_QUEUES = [
+    *(
+        f"{verb} interlock.dev/{kind}"
+        for verb in ("list", "watch")
+        for kind in ("queues", "quotas")
+    ),
+    "create interlock.dev/quotas",
+    "delete interlock.dev/quotas",
+    "update interlock.dev/quotas/status",
+]
+
 
 class TestController:
     @pytest.mark.parametrize("what", NEEDED)
@@ -169,6 +181,18 @@ class TestController:
         assert_may(installed, user, namespace, what)
         assert not may(installed, user, "default", what)
         assert not may(installed, user, "", what)
+
+    @pytest.mark.parametrize("what", OF_QUEUES)
+    def test_for_one_namespace_it_keeps_the_records_of_queues(
+        self, what: str, installed: Access, namespace: str
+    ) -> None:
+        assert_may(installed, CONTROLLER.format(namespace), "", what)
+
+    @pytest.mark.parametrize("verb", ["create", "update", "patch", "delete"])
+    def test_for_one_namespace_it_changes_no_queue(
+        self, verb: str, installed: Access, namespace: str
+    ) -> None:
+        assert not may(installed, CONTROLLER.format(namespace), "", f"{verb} interlock.dev/queues")
 
     @pytest.mark.parametrize("what", NEVER)
     def test_it_may_do_nothing_else(self, what: str, installed: Access, namespace: str) -> None:

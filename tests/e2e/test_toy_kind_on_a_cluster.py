@@ -108,6 +108,30 @@ def test_a_controller_with_the_roles_of_one_namespace_reconciles_them(
     access.remove(tower)
 
 
+def test_a_controller_with_the_roles_of_one_namespace_lets_jobs_into_a_queue(
+    access: Access, place: str, tmp_path: Path
+) -> None:
+    allow(access, place)
+    who = str(User.CONTROLLER)
+    wait_until_allowed(access, who, "update", "interlock.dev/jobs/status", place)
+    wait_until_allowed(access, who, "update", "interlock.dev/quotas/status")
+    name = f"queue-of-{place}"
+    quota = f"{collection_of('Quota', API_VERSION)}/queue.{name}"
+    jobs = collection_of("Job", "interlock.dev/v1alpha1", place)
+    assert create(access, "Queue", "", name, resources={"gpu": 1}).status == 201
+    asks = {"noop": {}, "queue": name, "resources": {"gpu": 1}}
+    for job in ("first", "second"):
+        assert create(access, "Job", place, job, **asks).status == 201
+    with Controller(access, tmp_path, user=User.CONTROLLER, namespace=place, program=PROGRAM):
+        for job in ("first", "second"):
+            ended = access.wait_for(
+                f"{jobs}/{job}", lambda one: one.get("status", {}).get("phase") == "Succeeded"
+            )
+            assert ended["status"]["admission"]["quota"]["queue"] == name
+        access.wait_for(quota, lambda one: not one["status"].get("holders"))
+        access.remove(f"{collection_of('Queue', API_VERSION)}/{name}")
+
+
 def test_interlock_reads_and_writes_them_there(access: Access, place: str, tmp_path: Path) -> None:
     def interlock(*argv: str, given: str = "") -> str:
         return subprocess.run(

@@ -78,6 +78,8 @@ def job_on_demand(server: Server, *words: str) -> str:
 def test_an_example_comes_to_its_end(server: Server, file: Path) -> None:
     interlock(server, "apply", "-f", str(file))
     for job in defined_in(file):
+        if job["kind"] != "Job":
+            continue
         name = job["metadata"]["name"]
         if job["spec"].get("suspend"):
             assert not job_of(server, name)["status"].get("execution", {}).get("startedAt")
@@ -96,6 +98,19 @@ def test_the_example_of_readiness_is_ready_once_all_of_its_tasks_are(server: Ser
     conditions = job_of(server, "watched-ring")["status"]["conditions"]
     (ready,) = (one for one in conditions if one["type"] == "PodsReady")
     assert ready["status"] == "True"
+
+
+def test_what_shares_a_queue_was_let_into_its_quota(server: Server) -> None:
+    file = EXAMPLES / "shared-encoders.yaml"
+    (queue,) = of_kind("Queue", file)
+    interlock(server, "apply", "-f", str(file))
+    for name in of_kind("Job", file):
+        interlock(server, "wait", name)
+        held = job_of(server, name)["status"]["admission"]["quota"]
+        assert held["queue"] == queue
+        assert held["tasks"] <= 2
+    told = json.loads(interlock(server, "queue", queue, "-o", "json"))
+    assert (told["admitted"], told["waiting"]) == (0, 0)
 
 
 @pytest.mark.parametrize("file", files_with("JobConfig"), ids=lambda file: file.stem)

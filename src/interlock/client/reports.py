@@ -78,6 +78,14 @@ class Reports(Protocol):
         """Who holds and who waits for each lock, of a namespace or of all."""
         ...
 
+    def queues(self, namespace: str) -> list[Report]:
+        """Each Queue in short; of a namespace alone where its Jobs are all that may be read."""
+        ...
+
+    def queue(self, namespace: str, name: str, limit: int | None) -> Report:
+        """One Queue: who holds its quota, the first of those who wait, and why."""
+        ...
+
     def overview(
         self, namespace: str | None, *queries: dict[str, object]
     ) -> tuple[list[Report], list[Report]]:
@@ -121,6 +129,16 @@ class ServerReports:
         answer = self._api.call("GET", "/locks", {"namespace": namespace})
         items: list[Report] = answer["items"]
         return items
+
+    def queues(self, namespace: str) -> list[Report]:  # noqa: ARG002 - a server reads all Jobs
+        """Each Queue in short."""
+        items: list[Report] = self._api.call("GET", "/queues")["items"]
+        return items
+
+    def queue(self, namespace: str, name: str, limit: int | None) -> Report:  # noqa: ARG002
+        """One Queue: who holds its quota, the first of those who wait, and why."""
+        answer: Report = self._api.call("GET", f"/queues/{quote(name)}", {"limit": limit})
+        return answer
 
     def overview(
         self, namespace: str | None, *queries: dict[str, object]

@@ -35,6 +35,7 @@ from interlock.kube.store.cluster_store import KubernetesStore
 from interlock.kube.store.journal import KubernetesJournal
 from interlock.modes.cluster_metrics import ClusterMetrics
 from interlock.modes.phases import JobsByPhase
+from interlock.modes.queue_metrics import QueueMetrics
 from interlock.modes.settings import ControllerSettings
 from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
@@ -135,7 +136,9 @@ class ClusterPlane:
             backup=_no_backup,
             waiters=waiters,
             places=PendingPlaces(self.roster, self.plane.cache(Job).get, settings.max_pending),
+            namespace=namespace,
         )
+        registry.register(QueueMetrics(self._reporting.queues))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
         jobs = self.plane.cache(Job)
         self._sweeper = Sweeper(

@@ -50,6 +50,7 @@ from interlock.modes.settings import (
 from interlock.private_files import NotPrivateError, make_directory, open_private
 from interlock.resources.door.manifests import read_manifests
 from interlock.resources.door.validation import read_resource
+from interlock.resources.kinds import KINDS
 from interlock.runtimes.keeper.journal import newest_term
 from interlock.runtimes.keeper.protocol import JOURNAL_NAME
 from interlock.store.contract import Store
@@ -217,7 +218,8 @@ async def _apply_examples(store: Store) -> int:
     for file in sorted(EXAMPLES.glob("*.yaml")):
         for document in read_manifests(file.read_bytes()):
             resource, _ = read_resource(document.data)
-            namespace = resource.metadata.namespace or "default"
+            is_inside = KINDS[resource.kind].namespaced
+            namespace = (resource.metadata.namespace or "default") if is_inside else ""
             placed = replace(resource, metadata=replace(resource.metadata, namespace=namespace))
             await store.create(prepared(placed))
             applied += 1

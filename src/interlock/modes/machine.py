@@ -27,6 +27,7 @@ from interlock.control.write_fence import WriteFence
 from interlock.errors import InterlockError
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
+from interlock.modes.queue_metrics import QueueMetrics
 from interlock.modes.settings import Sweeping
 from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
@@ -236,6 +237,7 @@ class Machine:
             waiters=waiters,
             archive=self._finished,
         )
+        registry.register(QueueMetrics(self._reporting.queues))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
         jobs = self.plane.cache(Job)
         self._sweeper = Sweeper(lambda: self.plane.loop, jobs, roster, clock, sweeping)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from interlock.admission.pending_limit import open_target
 from interlock.control.reconciler import Change
 from interlock.reporting.job_record import completion_of, facets_of, state_of
+from interlock.reporting.queue_places import QueuePlaces
 from interlock.resources.job import Job, JobPhase, JobSpec
 from interlock.resources.metadata import Key
 from interlock.resources.operation import CompletionState, OperationState
@@ -79,6 +80,8 @@ class JobIndex:
         self._keys: dict[str, Key] = {}
         #: Where each Job was put, so that it is found again after it changed.
         self._known: dict[str, _Known] = {}
+        #: Where Jobs stand in the lines of Queues.
+        self.places = QueuePlaces()
 
     def observe(self, change: Change) -> None:
         """Take in a change of any resource; one that is told twice changes nothing."""
@@ -86,8 +89,10 @@ class JobIndex:
         after = change.after if isinstance(change.after, Job) else None
         if before is not None and (after is None or before.metadata.uid != after.metadata.uid):
             self._remove(before.metadata.uid)
+            self.places.remove(before.metadata.uid)
         if after is not None:
             self._put(after)
+            self.places.put(after)
 
     def key_of(self, uid: str) -> Key | None:
         """The Job with this uid, when there is one."""

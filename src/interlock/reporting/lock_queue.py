@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from msgspec import Struct
@@ -54,9 +54,16 @@ class LockAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
 class LineReader:
     """Answers questions about locks."""
 
-    def __init__(self, jobs: Cache[Job], locks: Cache[Lock]) -> None:
+    def __init__(
+        self,
+        jobs: Cache[Job],
+        locks: Cache[Lock],
+        has_room: Callable[[Job], bool] = lambda _: True,
+    ) -> None:
+        """Read from caches; `has_room` says whether a Job waits for no room in a Queue."""
         self._jobs = jobs
         self._locks = locks
+        self._has_room = has_room
 
     def why_view(self, job: Job) -> WhyView:
         """All that the answer to "why" depends on."""
@@ -106,7 +113,14 @@ class LineReader:
 
     def _waiting(self, namespace: str, key: str) -> list[Job]:
         jobs = self._jobs.by(BY_LOCK, f"{namespace}/{key}")
-        return sorted(filter(stands_in_line, jobs), key=place_of)
+        return sorted(filter(self._stands_in_line, jobs), key=place_of)
+
+    def _stands_in_line(self, job: Job) -> bool:
+        """Whether a Job has a place in front of its locks: not before it has room in its Queue.
+
+        What is done to one target has an order of its own.
+        """
+        return stands_in_line(job) and (job.spec.target is not None or self._has_room(job))
 
     def _line(self, job: Job, key: str) -> LineView:
         namespace = job.metadata.namespace

@@ -71,6 +71,7 @@ LOG = (
     number("tail", "Only the last lines.", 0, _LARGEST),
 )
 LOCKS = (_NAMESPACE,)
+QUEUE = (number("limit", "At most so many of those who wait (20).", 0, LARGEST_PAGE),)
 HISTORY = (
     Parameter(name="name", says="Only of the resource with this name."),
     Parameter(name="kind", says="Of this kind (Job); only with name.", enum=tuple(KINDS)),

@@ -12,6 +12,7 @@ from interlock.api.answers import Answer, RefusedError, bad_request, json_answer
 from interlock.api.requests import SOCKET, Request, Send
 from interlock.api.routing import (
     ForKnown,
+    OnEach,
     OnResource,
     Right,
     Route,
@@ -37,12 +38,14 @@ from interlock.reporting.parameters import (
     LOCKS,
     LOG,
     PAGE,
+    QUEUE,
     STATUS,
     STREAM,
     check_known,
     number_in,
 )
 from interlock.reporting.pending_places import PendingPlaces
+from interlock.reporting.queue_lines import WAITERS, QueueAnswer, QueueDetail, QueueReader
 from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.schedule_why import ScheduleWhy
 from interlock.reporting.statuses import Archive, Statuses, Waiters
@@ -51,11 +54,13 @@ from interlock.reporting.visibility import sees_job, sight_of, visible
 from interlock.reporting.why import Why, explain, stalls
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
-from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS, QUEUES
 from interlock.resources.kinds import LOCKS as LOCK_KIND
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
+from interlock.resources.queue import Queue, Quota
 from interlock.resources.steps import TARGET_PATH
+from interlock.resources.transitions import has_ended
 from interlock.store.contract import Journal, JournalEntry, Store
 
 #: Writes a copy of the store, part by part, while it is in use.
@@ -66,6 +71,12 @@ class LockList(Struct, frozen=True):
     """Every lock that is held or waited for."""
 
     items: tuple[LockAnswer, ...]
+
+
+class QueueList(Struct, frozen=True):
+    """Every Queue: what of its quota is used, and how many wait."""
+
+    items: tuple[QueueAnswer, ...]
 
 
 class Numbered(JournalEntry, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -99,11 +110,17 @@ class Reporting:
         waiters: Waiters | None = None,
         archive: Archive | None = None,
         places: PendingPlaces | None = None,
+        namespace: str = "",
     ) -> None:
+        """Answer from caches; `namespace` is the one whose Jobs are known, empty for all."""
         self._stalled = stalled
         self._jobs = caches.of(Job)
         self._roster = roster
-        self._lines = LineReader(self._jobs, caches.of(Lock))
+        #: What is told of Queues.
+        self.queues = QueueReader(
+            self._jobs, caches.of(Queue), caches.of(Quota), roster.places, namespace
+        )
+        self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
         self._journal = journal
         self._logs = logs
         self._clock = clock
@@ -232,6 +249,28 @@ class Reporting:
                 shows=LockList,
             ),
             _get(
+                "/queues",
+                OnResource(verb="list", resource=QUEUES.plural),
+                self._list_queues,
+                "of each queue what is used of its quota, and how many wait",
+                query=(),
+                shows=QueueList,
+            ),
+            _get(
+                "/queues/{name}",
+                OnEach(
+                    (
+                        OnResource(verb="get", resource=QUEUES.plural, name=named),
+                        on_jobs("list", Said()),
+                    )
+                ),
+                self._tell_queue,
+                "one queue: who holds its quota, who waits, and why",
+                query=QUEUE,
+                shows=QueueDetail,
+                refusals=(404,),
+            ),
+            _get(
                 "/history",
                 on_jobs("list", Said()),
                 self._read_history,
@@ -310,10 +349,12 @@ class Reporting:
 
     async def _explain(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         job = self._job(request)
+        queue = self.queues.view_of(job) if not has_ended(job) else None
         sees = sight_of(request)
         children = tuple(one for one in self._live.children(job) if sees_job(sees, one))
-        lines = self._lines.why_view(job)
-        view = replace(lines, children=children, stalled=self._stalled())
+        view = replace(
+            self._lines.why_view(job), children=children, queue=queue, stalled=self._stalled()
+        )
         return json_answer(explain(view, self._clock.now()))
 
     async def _serve_log(self, request: Request, send: Send) -> None:
@@ -332,6 +373,19 @@ class Reporting:
 
     async def _list_locks(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         return json_answer({"items": list(self._lines.locks(request.query.get("namespace", "")))})
+
+    async def _list_queues(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        check_known(request.query, ())
+        return json_answer({"items": list(self.queues.queues())})
+
+    async def _tell_queue(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        check_known(request.query, QUEUE)
+        name = request.match.parts["name"]
+        limit = number_in(request.query, "limit", 0, LARGEST_PAGE)
+        found = self.queues.queue(name, self._clock.now(), WAITERS if limit is None else limit)
+        if found is None:
+            raise NotFoundError(Key("Queue", "", name))
+        return json_answer(found)
 
     async def _read_history(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
         query = request.query

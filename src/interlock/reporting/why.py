@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
 from interlock.reporting.operation_why import operation_words, part_words, step_details, step_waits
-from interlock.resources.admission import AdmissionPhase, EvictionReason, Grant, Wait, WaitReason
+from interlock.reporting.queue_why import (
+    QueueView,
+    QueueWait,
+    Share,
+    amounts_in_words,
+    ends_by,
+    queue_wait,
+)
+from interlock.resources.admission import (
+    AdmissionPhase,
+    EvictionReason,
+    Grant,
+    Wait,
+    WaitReason,
+)
 from interlock.resources.ends import culprit, was_not_needed
 from interlock.resources.job import (
     Job,
@@ -24,6 +38,7 @@ from interlock.resources.metadata import Order, Trouble
 from interlock.resources.readiness import counted, pods_ready
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
+from interlock.resources.values.amounts import format_milli
 from interlock.resources.waits import Blocker, Facts, why_words
 from interlock.resources.words import clock_time, length, plural, since
 
@@ -40,6 +55,9 @@ class Waiting(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     #: The Job's place in the line, counted from 1, and how long the line is.
     place: int = 0
     of: int = 0
+    #: Of each resource that it lacks: what it needs at the least, and what is free.
+    needs: dict[str, int | str] = {}
+    free: dict[str, int | str] = {}
 
 
 class Why(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -73,6 +91,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
     lines: dict[str, LineView] = {}
     #: The Jobs that are parts of it.
     children: tuple[Job, ...] = ()
+    #: Its Queue, if it is of one and not over.
+    queue: QueueView | None = None
     #: Why the server starts nothing at all now; empty when it does.
     stalled: str = ""
 
@@ -81,14 +101,14 @@ def explain(view: WhyView, now: datetime) -> Why:
     """Say why the Job is where it is, and what can change that."""
     job = view.job
     waits = _waits(view, now)
-    claims = tuple(_claims(view))
+    claims = (*_claims(view), *_quota_claim(view))
     return Why(
         job=job.metadata.name,
         namespace=job.metadata.namespace,
         phase=job.status.phase.value,
         summary=_summary(job, waits, now, is_let_in=not claims),
         waits=waits,
-        details=(*_stalled_details(view), *_details(job, now), *claims),
+        details=(*_stalled_details(view), *_details(job, now), *_part(view), *claims),
         locks={grant.key: grant.token for grant in _grants(view) if _is_proven(view, grant)},
     )
 
@@ -118,11 +138,26 @@ def _claims(view: WhyView) -> Iterable[tuple[str, str]]:
         yield "claims", f"lock {key}{tokens.get(key, '')}, but the lock names {named}"
 
 
+def _part(view: WhyView) -> Iterable[tuple[str, str]]:
+    """What the Job holds of its Queue's quota."""
+    uid = view.job.metadata.uid
+    for share in view.queue.shares if view.queue is not None else ():
+        if share.holder.uid == uid and share.holder.epoch == view.job.status.admission.epoch:
+            yield "holds", f"of queue {share.holder.queue}: {amounts_in_words(share.held)}"
+
+
+def _quota_claim(view: WhyView) -> Iterable[tuple[str, str]]:
+    """That the Job must hold a part of a quota by its status, and does not."""
+    job, queue = view.job, view.queue
+    if queue is not None and is_admitted(job) and not has_ended(job) and not queue.is_granted:
+        yield "claims", f"room in queue {queue.name}, but its quota does not name this Job"
+
+
 def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bool) -> str:
     name, phase, execution = job.metadata.name, job.status.phase, job.status.execution
     age = since(job.metadata.creation_timestamp, now)
     if phase is JobPhase.QUEUED:
-        placed = next((f", place {w.place} of {w.of} for lock {w.key}" for w in waits if w.of), "")
+        placed = next((_placed(wait) for wait in waits if wait.of), "")
         return f"{name} is waiting ({age}){placed}"
     if has_ended(job):
         return _end(job)
@@ -150,6 +185,11 @@ def _summary(job: Job, waits: Sequence[Waiting], now: datetime, *, is_let_in: bo
     return words[phase]
 
 
+def _placed(wait: Waiting) -> str:
+    line = "for lock" if wait.reason == WaitReason.LOCK_TAKEN.value else "in queue"
+    return f", place {wait.place} of {wait.of} {line} {wait.key}"
+
+
 def _end(job: Job) -> str:
     name, status = job.metadata.name, job.status
     if status.admission.phase is AdmissionPhase.REFUSED:
@@ -171,11 +211,12 @@ def _end(job: Job) -> str:
 def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
     job = view.job
     if job.status.phase is JobPhase.QUEUED:
-        recorded = [w for w in job.status.admission.waits if w.reason is not WaitReason.LOCK_TAKEN]
-        told = [_held_back(job, wait, now) for wait in recorded]
+        recorded = [w for w in job.status.admission.waits if not _is_asked_anew(w, view)]
+        waits = [_held_back(job, wait, now) for wait in recorded]
         for request in lock_requests(job.spec):
-            told.extend(_lock_waits(view, request, now))
-        return (*stalls(view.stalled), *told) or (_not_looked_at(),)
+            waits.extend(_lock_waits(view, request, now))
+        waits.extend(_queue_waits(view, now, is_held_back=bool(waits)))
+        return (*stalls(view.stalled), *waits) or (_not_looked_at(),)
     stalled = view.stalled if job.status.phase in _TO_START else ""
     retried = (
         Waiting(reason="RetryBackoff", message=message, until=until)
@@ -191,6 +232,23 @@ def _part_waits(view: WhyView) -> Iterable[Waiting]:
         yield Waiting(reason="PartsUnfinished", message=message)
 
 
+def _is_asked_anew(wait: Wait, view: WhyView) -> bool:
+    """Whether a wait is worked out from what is held now, and not from when it was written down."""
+    return wait.reason is WaitReason.LOCK_TAKEN or (
+        view.queue is not None and wait.reason in _OF_QUEUES
+    )
+
+
+_OF_QUEUES = frozenset(
+    {
+        WaitReason.QUOTA_TAKEN,
+        WaitReason.QUOTA_TOO_SMALL,
+        WaitReason.NO_QUEUE,
+        WaitReason.QUEUE_NOT_ALLOWED,
+        WaitReason.QUEUE_STOPPED,
+        WaitReason.GATE_CLOSED,
+    }
+)
 #: Phases in which a task is still to be started.
 _TO_START = frozenset(
     {JobPhase.STARTING, JobPhase.PENDING, JobPhase.RETRYING, JobPhase.RETRY_BACKOFF}
@@ -232,23 +290,50 @@ def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[
     )
 
 
+def _queue_waits(view: WhyView, now: datetime, *, is_held_back: bool) -> Iterable[Waiting]:
+    """That there is no room in the Queue; of no account to one that could not use it yet."""
+    queue = view.queue
+    wait = queue_wait(queue, view.job, now) if queue is not None else None
+    if queue is None or wait is None or (is_held_back and not _matters_besides(queue, wait)):
+        return
+    yield Waiting(
+        reason=wait.reason.value,
+        message=wait.message,
+        key=queue.name,
+        holders=tuple(map(_share_blocker, wait.holders)),
+        until=wait.until,
+        place=queue.place,
+        of=queue.of if queue.place else 0,
+        needs=wait.needs,
+        free=wait.free,
+    )
+
+
+def _matters_besides(queue: QueueView, wait: QueueWait) -> bool:
+    """Whether a Job that waits for something else too would wait for this without that."""
+    return queue.refusal is not None or (queue.place > 0 and bool(wait.needs))
+
+
+def _share_blocker(share: Share) -> Blocker:
+    holder = share.holder
+    return Blocker(
+        job=holder.job,
+        phase=share.phase,
+        since=holder.granted_at,
+        token=holder.token,
+        ends_by=share.ends_by,
+        holds={name: format_milli(amount) for name, amount in sorted(share.held.items())},
+    )
+
+
 def _blocker(holder: Holder, job: Job | None) -> Blocker:
     return Blocker(
         job=holder.job,
         phase=job.status.phase.value if job is not None else "Gone",
         since=holder.granted_at,
         token=holder.token,
-        ends_by=_ends_by(job) if job is not None else None,
+        ends_by=ends_by(job) if job is not None else None,
     )
-
-
-def _ends_by(job: Job) -> datetime | None:
-    """When the Job is told to stop at the latest, by its own definition."""
-    started, spec = job.status.execution.started_at, job.spec
-    moments = [spec.kill_at] if spec.kill_at is not None else []
-    if started is not None and spec.timeout is not None:
-        moments.append(started + timedelta(seconds=spec.timeout.total_seconds()))
-    return min(moments, default=None)
 
 
 def _launch_waits(job: Job, now: datetime) -> Iterable[Waiting]:

@@ -69,6 +69,9 @@ RESOURCE_NAMES = Names(
     "[A-Za-z0-9]([A-Za-z0-9._/-]{0,98}[A-Za-z0-9])?",
     "expected letters, digits, '.', '_', '-' and '/'",
 )
+#: What every task asks one of, whatever else it asks for.
+ASKED_BY_ALL = "tasks"
+ASKED_BY_ALL_TOLD = "leave it out: every task asks for one of tasks, and nothing else"
 Resources = Annotated[dict[str, Amount], Entries(0, MAX_RESOURCES, "resources"), RESOURCE_NAMES]
 
 #: Kept on a Job until its tasks are proven gone, so that deleting it stops them first.

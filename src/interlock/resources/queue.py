@@ -7,7 +7,14 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from interlock.resources.job import QUEUE_NAME, RESOURCE_NAMES, Job, JobSpec, TaskCount
+from interlock.resources.job import (
+    ASKED_BY_ALL,
+    QUEUE_NAME,
+    RESOURCE_NAMES,
+    Job,
+    JobSpec,
+    TaskCount,
+)
 from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Status
 from interlock.resources.naming import MAX_LABEL
 from interlock.resources.pod_requests import requests_of_batch_job, requests_of_pod
@@ -19,8 +26,7 @@ from interlock.resources.variables import task_count
 
 MAX_RESOURCES = 32
 MAX_NAMESPACES = 1_000
-#: What every task asks one of, whatever else it asks for.
-TASKS = "tasks"
+TASKS = ASKED_BY_ALL
 
 
 class QueueOrder(StrEnum):

@@ -480,8 +480,10 @@ class OnlyWith(NounRule):
         return f"{noun}.{field} is None or {' or '.join(given)}"
 
     def tell(self, path: str, noun: Any, to: Findings) -> None:
-        name = self.written(type(noun))[0]
-        to.add(f"{path}.{name}", self._expected, str(self._get(noun)[0]))
+        name, found = self.written(type(noun))[0], self._get(noun)[0]
+        # How large a map is says more than how our code writes it.
+        told = found if isinstance(found, dict) else str(found)
+        to.add(f"{path}.{name}", self._expected, told)
 
     def expected(self, cls: type[Struct]) -> str:  # noqa: ARG002 (others name the fields)
         return self._expected

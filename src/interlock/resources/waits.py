@@ -27,6 +27,8 @@ class Blocker(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     token: int
     #: The latest moment at which it is stopped by itself; None when nothing stops it.
     ends_by: datetime | None = None
+    #: How much it holds of each resource, where that is what is waited for.
+    holds: dict[str, int | str] = {}
 
 
 class Facts(Struct, frozen=True):

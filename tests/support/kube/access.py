@@ -39,7 +39,7 @@ class User(StrEnum):
     VIEWER = "viewer"
     #: Bound to nothing; a test binds it to the very roles it is about.
     CONTROLLER = "controller"
-    #: Bound to nothing, and stays so.
+    #: Bound to nothing, but in a namespace of a test's own.
     NOBODY = "nobody"
 
 

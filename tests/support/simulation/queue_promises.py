@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase, EvictionReason
-from interlock.resources.job import Job, keeps_its_turn
+from interlock.resources.job import Job, keeps_its_turn, order_of_acceptance
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
@@ -375,7 +375,7 @@ def _fits(demand: Demand, free: Mapping[str, int]) -> bool:
 
 def _place(job: Job) -> tuple[int, int]:
     rank = 0 if job.spec.target is not None else -job.spec.priority
-    return rank, job.status.admission.sequence or job.version
+    return rank, order_of_acceptance(job)
 
 
 def quota_of(key: Key) -> str:

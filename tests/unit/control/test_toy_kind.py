@@ -230,7 +230,7 @@ def test_the_webhook_is_asked_about_them() -> None:
     rules = made["ValidatingWebhookConfiguration"]["webhooks"][0]["rules"]
     by_scope = {rule["scope"]: rule["resources"] for rule in rules}
     assert "bells" in by_scope["Namespaced"]
-    assert by_scope["Cluster"] == ["towers"]
+    assert by_scope["Cluster"] == ["queues", "towers"]
 
 
 def test_their_troubles_are_told_as_events() -> None:

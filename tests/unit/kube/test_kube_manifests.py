@@ -15,6 +15,8 @@ from interlock.kube.install.installation import Installation
 from interlock.kube.install.manifests import PARTS, manifests, to_json, to_yaml, usual_parts
 from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
 from interlock.modes.cli.main import main
+from interlock.resources.kinds import our_kinds
+from interlock.resources.metadata import GROUP
 from interlock.runtimes.workers.protocol import PATH
 
 EVERYWHERE = Installation()
@@ -42,11 +44,45 @@ class TestPermissions:
                         assert rule["resourceNames"] == ["interlock-webhook"]
                         assert one["kind"] == "Role"
 
-    def test_one_namespace_needs_nothing_of_the_cluster(self) -> None:
-        for (kind, _), one in objects_of(ONE_NAMESPACE, usual_parts(ONE_NAMESPACE)).items():
-            if kind != "CustomResourceDefinition":
+    def test_one_namespace_needs_nothing_of_the_cluster_but_our_kinds_there(self) -> None:
+        outside = {kind.plural for kind in our_kinds() if not kind.namespaced}
+        for (kind, name), one in objects_of(ONE_NAMESPACE, usual_parts(ONE_NAMESPACE)).items():
+            if kind.startswith("ClusterRole"):
+                assert name.startswith("interlock-batch-")
+                for rule in one.get("rules", ()):
+                    assert rule["apiGroups"] == [GROUP]
+                    assert {text.partition("/")[0] for text in rule["resources"]} <= outside
+            elif kind != "CustomResourceDefinition":
                 assert one["metadata"]["namespace"] == "batch"
         assert ("Namespace", "batch") not in objects_of(ONE_NAMESPACE)
+
+    def test_one_namespace_changes_no_queue_of_others(self) -> None:
+        rules = objects_of(ONE_NAMESPACE)["ClusterRole", "interlock-batch-controller"]["rules"]
+        verbs: dict[str, set[str]] = {}
+        for rule in rules:
+            for name in rule["resources"]:
+                verbs.setdefault(name, set()).update(rule["verbs"])
+
+        assert verbs == {
+            "queues": {"get", "list", "watch"},
+            "quotas": {"get", "list", "watch", "create", "delete"},
+            "quotas/status": {"update"},
+        }
+
+    def test_who_edits_one_namespace_changes_no_queue_unless_that_is_said_too(self) -> None:
+        found = objects_of(ONE_NAMESPACE)
+
+        def changed(kind: str, name: str) -> set[str]:
+            rules = found[kind, name]["rules"]
+            return {
+                name for rule in rules if "update" in rule["verbs"] for name in rule["resources"]
+            }
+
+        inside = changed("Role", "interlock-editor")
+        assert "jobs" in inside
+        assert not inside & {"queues", "quotas"}
+        assert changed("ClusterRole", "interlock-batch-editor") == {"queues"}
+        assert changed("ClusterRole", "interlock-batch-viewer") == set()
 
     def test_only_our_own_namespace_is_made_strict(self) -> None:
         """In a namespace of another name there may be pods of others."""
@@ -69,7 +105,8 @@ class TestPermissions:
         found = objects_of(install)
         bindings = [one for (kind, _), one in found.items() if kind.endswith("RoleBinding")]
 
-        assert len(bindings) == 4
+        # In one namespace what is outside of it is a right of its own.
+        assert len(bindings) == (4 if install.everywhere else 5)
         for one in bindings:
             assert (one["roleRef"]["kind"], one["roleRef"]["name"]) in found
             (subject,) = one["subjects"]

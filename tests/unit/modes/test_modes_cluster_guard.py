@@ -81,6 +81,14 @@ def on_jobs(verb: str, namespace: str = "", name: str = "", **more: str) -> Deed
     return Deed(verb=verb, namespace=namespace, name=name, **(deed | more))
 
 
+def test_who_asks_for_a_line_may_know_of_the_jobs_of_all_namespaces() -> None:
+    cluster = Cluster()
+
+    admit(cluster, a_request("/queues/x"))
+
+    assert cluster.asked == [on_jobs("get", name="x", resource="queues"), on_jobs("list")]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "deed"),
     [
@@ -124,6 +132,7 @@ def on_jobs(verb: str, namespace: str = "", name: str = "", **more: str) -> Deed
         ),
         ("GET", "/locks", on_jobs("list", resource="locks")),
         ("GET", "/locks?namespace=a", on_jobs("list", "a", resource="locks")),
+        ("GET", "/queues", on_jobs("list", resource="queues")),
         ("GET", "/history", on_jobs("list")),
         ("GET", "/history?name=x", on_jobs("list", "default")),
         ("GET", "/history?namespace=a&name=x", on_jobs("list", "a")),

@@ -17,6 +17,17 @@ from interlock.kube.client.reviews import Deed, Person
 from interlock.modes.cluster_guard import ClusterGuard
 from interlock.resources.cluster import Namespace
 from interlock.resources.metadata import Metadata, Resource
+from interlock.resources.queue import (
+    Queue,
+    QueueOrder,
+    QueueSpec,
+    Quota,
+    QuotaHolder,
+    QuotaSpec,
+    QuotaStatus,
+    quota_name,
+)
+from interlock.resources.values.amounts import Amount
 from interlock.store.contract import JournalEntry
 from interlock.testing.asking import Asker, a_store, in_time, scope_of
 from interlock.testing.builders import T0, a_job, a_lock, a_request
@@ -66,14 +77,38 @@ def everything(namespace: str) -> Iterator[Resource]:
     yield Namespace(metadata=Metadata(name=namespace))
     yield a_job("job", namespace=namespace, locks=(a_request("db"),), title=namespace)
     yield a_lock("db", namespace=namespace)
+    # What is held of the quota is held by a Job of the other namespace.
+    asked = {"cpu": Amount.read(1)}
+    yield a_job(f"{namespace}-waits", namespace=namespace, queue="q", resources=asked)
     for one in (a_job_config("config"), a_controlled(a_window())):
         placed = replace(one.metadata, name=f"{namespace}-{one.kind.lower()}", namespace=namespace)
         yield replace(one, metadata=placed)
 
 
+def a_quota_of(job: Resource) -> Quota:
+    """The record of a quota, all of which one Job holds."""
+    holder = QuotaHolder(
+        queue="q", job=job.metadata.name, namespace=job.metadata.namespace, epoch=0, token=1,
+        uid=f"uid-{job.metadata.namespace}-{job.metadata.name}", tasks=1, granted_at=T0,
+        each={"cpu": Amount.read(1)},
+    )  # fmt: skip
+    return Quota(
+        metadata=Metadata(name=quota_name("q"), resource_version="9"),
+        spec=QuotaSpec(queue="q"),
+        status=QuotaStatus(holders=(holder,)),
+    )
+
+
+def a_queue() -> Queue:
+    """A Queue that everybody may use."""
+    spec = QueueSpec(resources={"cpu": Amount.read(1)}, order=QueueOrder.STRICT_FIFO)
+    return Queue(metadata=Metadata(name="q", resource_version="9"), spec=spec)
+
+
 async def an_app(rule: Callable[[Deed], bool]) -> ApiApp:
     store = a_store()
     reports = Reports(store, PrintedLogs())
+    reports.note(a_queue())
     for resource in (*everything("open"), *everything(SECRET)):
         new = replace(resource.metadata, resource_version="", uid="")
         made = await store.create(replace(resource, metadata=new))
@@ -81,6 +116,8 @@ async def an_app(rule: Callable[[Deed], bool]) -> ApiApp:
             continue
         reports.note(replace(made, metadata=replace(made.metadata, uid=resource.metadata.uid)))
         name = made.metadata.name
+        if name == f"{SECRET}-waits":
+            reports.note(a_quota_of(made))
         reports.journal.append(
             JournalEntry(
                 at=T0, kind=made.kind, namespace=made.metadata.namespace, name=name, room="r",
@@ -128,6 +165,7 @@ QUERIES = [
 
 def paths() -> Iterator[str]:
     """Every path of the table and many others, in both namespaces and between them."""
+    yield from ("/queues", "/queues/q", "/jobs/open/open-waits/why")
     yield from ("/jobs", "/jobs/stream", "/locks", "/history", "/jobs/", "//jobs", "/jobs/stream/")
     yield from (f"/jobs/uid-{place}-job" for place in ("open", SECRET))
     plurals = ("jobs", "locks", "jobconfigs", "controlledjobs", "calendars")

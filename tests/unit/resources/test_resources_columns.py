@@ -86,6 +86,7 @@ def test_a_job_that_waits() -> None:
         "Waits for": "lock db (+1)",
         "Age": "12m",
         "Locks": "db",
+        "Queue": "",
         "Started": "",
         "Ended": "",
         "Exit": "",

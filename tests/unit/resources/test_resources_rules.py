@@ -45,6 +45,7 @@ from interlock.resources.process import (
     ReadinessProbe,
     TcpProbe,
 )
+from interlock.resources.queue import QueueSpec, QuotaSpec
 from interlock.resources.rules import (
     After,
     AtLeast,
@@ -90,6 +91,8 @@ GOOD: dict[type[Struct], Body] = {
     CalendarSpec: {"days": [{"day": "12-25"}]},
     CalendarDay: {"day": "12-25"},
     LockSpec: {"key": "db"},
+    QueueSpec: {"resources": {"tasks": 1}},
+    QuotaSpec: {"queue": "q"},
     LockRequest: {"key": "db"},
     ProcessSpec: {"command": ["true"]},
     EnvFile: {"file": "a"},
@@ -113,6 +116,9 @@ GOOD: dict[type[Struct], Body] = {
 #: What has to stand beside a field for it to mean anything.
 BESIDE: dict[tuple[type[Struct], str], Body] = {
     (JobSpec, "forceDeleteAfter"): {"pod": POD},
+    (JobSpec, "resources"): {"queue": "q"},
+    (JobSpec, "minParallelism"): {"queue": "q"},
+    (JobSpec, "waitForPodsReady"): {"queue": "q"},
     (Step, "undoRetries"): {"undo": STEP["run"]},
     (OptionSpec, "values"): {"type": "Select"},
     (OptionSpec, "delimiter"): {"type": "Multi", "values": ["a"]},
@@ -140,6 +146,10 @@ VALUES: dict[tuple[type[Struct], str], Any] = {
     (ReadinessProbe, "tcpSocket"): {"port": 80},
     (ReadinessProbe, "httpGet"): {"port": 80},
     (ReadinessProbe, "file"): {"path": "a"},
+    (JobSpec, "queue"): "q",
+    (JobSpec, "resources"): {"cpu": "500m"},
+    (JobSpec, "minParallelism"): 1,
+    (JobSpec, "waitForPodsReady"): {"enable": True},
     (Parallelism, "count"): 2,
     (Parallelism, "keys"): ["a"],
     (Parallelism, "matrix"): {"a": ["b"]},
@@ -169,6 +179,7 @@ NAMES: dict[str, tuple[list[str], list[str]]] = {
     "env": (["A_b.c-1", "-"], ["", "1A", "A=B"]),
     "args": (["a", "1", "x" * 253], ["", "a b", "x" * 254]),
     "matrix": (["a", "b-_1", "x" * 63], ["", "A", "x" * 64]),
+    "resources": (["a", "nvidia.com/gpu", "A_b", "x" * 100], ["", "a ", "/a", "a.", "x" * 101]),
 }
 #: What a reader of ours reads, what a schema refuses too, and what only the reader refuses.
 READ: dict[str, tuple[list[str], list[str], list[str]]] = {
@@ -302,8 +313,11 @@ def boundary(
         case Limit(low=low, high=high):
             yield from (Side(low, True), Side(high, True), Side(low - 1, False))
             yield Side(high + 1, False)
-        case Entries():
-            yield from (Side({"a": ["b"]}, True), Side({}, False))
+        case Entries(low=low, high=high):
+            inside = with_items(kind)
+            yield from (Side({"a": inside}, True), Side({}, not low))
+            for count in () if high is None else (high, high + 1):
+                yield Side({f"x{n}": inside for n in range(count)}, count == high)
         case Items(low=low, high=high):
             yield from () if high is None else (Side(many(kind, high), True),)
             yield from () if high is None else (Side(many(kind, high + 1), False),)
@@ -365,6 +379,8 @@ def many(kind: shape.Type, count: int) -> list[Any]:
 
 def with_items(kind: shape.Type) -> Any:
     assert isinstance(kind, shape.DictType)
+    if isinstance(kind.value_type, shape.CustomType):
+        return "1"
     return ["x"] if isinstance(kind.value_type, shape.VarTupleType) else "x"
 
 
@@ -522,7 +538,8 @@ def has_size(schema: Any, value: Any) -> bool:
         few = schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", 1 << 30)
         return few and not (schema.get("uniqueItems") and len(set(value)) < len(value))
     if isinstance(value, dict):
-        return bool(len(value) >= schema.get("minProperties", 0))
+        most = schema.get("maxProperties", 1 << 30)
+        return bool(schema.get("minProperties", 0) <= len(value) <= most)
     if isinstance(value, (int, float)):
         return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
     return True

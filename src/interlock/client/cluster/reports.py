@@ -8,13 +8,15 @@ from interlock.client.api import Api
 from interlock.client.cluster.events import read_events
 from interlock.client.cluster.leading import Leader, find_leader
 from interlock.client.cluster.schedules import read_schedule
-from interlock.client.cluster.snapshot import Snapshot, read_job, read_snapshot
+from interlock.client.cluster.snapshot import Snapshot, read_job, read_lines, read_snapshot
+from interlock.client.errors import NOT_FOUND, AnswerError
 from interlock.client.http_client import Answer
 from interlock.client.kinds import JOB_CONFIGS, Kind
 from interlock.client.moments import server_now
 from interlock.client.reports import Excerpt, Report
 from interlock.reporting.listing import page, read_listing
 from interlock.reporting.live_jobs import LiveJobs
+from interlock.reporting.queue_lines import WAITERS
 from interlock.reporting.why import WhyView, explain
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job, lock_requests
@@ -59,12 +61,25 @@ class ClusterReports:
     def _view(self, namespace: str, name: str) -> WhyView:
         """The Job, and the lines it stands in; the others are listed only when they matter."""
         job = read_job(self._api, namespace, name)
-        if has_ended(job) or not (lock_requests(job.spec) or job.status.admission.grants):
+        has_locks = bool(lock_requests(job.spec) or job.status.admission.grants)
+        if has_ended(job) or not (has_locks or job.spec.queue):
             return WhyView(job=job)
-        snapshot = read_snapshot(self._api, namespace)
+        snapshot = self._lines_of(job, namespace, locks=has_locks)
         found: Job = snapshot.jobs.get(Key("Job", namespace, name)) or job
+        queue = snapshot.queues.view_of(found) if snapshot.knows_queues else None
         children = LiveJobs(snapshot.roster, snapshot.jobs).children(found)
-        return replace(snapshot.lines.why_view(found), children=children)
+        return replace(snapshot.lines.why_view(found), children=children, queue=queue)
+
+    def _lines_of(self, job: Job, namespace: str, *, locks: bool) -> Snapshot:
+        """The lines that a Job stands in; those of Queues as far as whoever asks may read them."""
+        if job.spec.queue is None:
+            return read_snapshot(self._api, namespace)
+        try:
+            return read_lines(self._api, namespace, locks=locks)
+        except AnswerError as error:
+            if error.status != 403:
+                raise
+        return read_snapshot(self._api, namespace, locks=locks)
 
     def standstill(self, namespace: str) -> str:
         """Why nothing at all moves in a namespace; empty when nothing is wrong with that."""
@@ -78,6 +93,21 @@ class ClusterReports:
     def locks(self, namespace: str | None) -> list[Report]:
         """Who holds and who waits for each lock, of a namespace or of all."""
         return _locks(read_snapshot(self._api, namespace))
+
+    def queues(self, namespace: str) -> list[Report]:
+        """Each Queue in short; of a namespace alone where its Jobs are all that may be read."""
+        return [to_builtins(one) for one in read_lines(self._api, namespace).queues.queues()]
+
+    def queue(self, namespace: str, name: str, limit: int | None) -> Report:
+        """One Queue: who holds its quota, the first of those who wait, and why."""
+        reader = read_lines(self._api, namespace).queues
+        now = server_now(self._api)
+        found = reader.queue(name, now, WAITERS if limit is None else limit)
+        if found is None:
+            message = f'queues.interlock.dev "{name}" not found'
+            raise AnswerError(404, {"reason": "NotFound"}, message, NOT_FOUND)
+        answer: Report = to_builtins(found)
+        return answer
 
     def overview(
         self, namespace: str | None, *queries: dict[str, object]

@@ -1,4 +1,4 @@
-"""Jobs and Locks as a cluster stores them now, in caches such as a server keeps."""
+"""Jobs, Locks and Queues as a cluster stores them now, in caches such as a server keeps."""
 
 from __future__ import annotations
 
@@ -7,48 +7,95 @@ import sys
 from msgspec import ValidationError
 
 from interlock.client.api import PAGE, Api
-from interlock.client.errors import CommandError
+from interlock.client.errors import AnswerError, CommandError
 from interlock.client.kinds import JOBS, Kind, kind_named
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.kube.store.codec import WIRES, Items
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.lock_queue import BY_LOCK, LineReader, locks_asked_for
+from interlock.reporting.queue_lines import QueueReader
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
+from interlock.resources.queue import Queue, Quota
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 LOCKS = kind_named("locks")
+QUEUES, QUOTAS = kind_named("queues"), kind_named("quotas")
 
 
 class Snapshot:
     """What is stored, of a namespace or of all; each kind as it was at one version."""
 
-    def __init__(self, jobs: Cache[Job], locks: Cache[Lock]) -> None:
+    def __init__(
+        self,
+        jobs: Cache[Job],
+        locks: Cache[Lock],
+        queues: Cache[Queue],
+        quotas: Cache[Quota],
+        namespace: str | None,
+        *,
+        knows_queues: bool,
+    ) -> None:
         self.jobs = jobs
-        self.lines = LineReader(jobs, locks)
         self.roster = JobIndex()
         for job in jobs:
             self.roster.observe(Change(None, job))
+        self.queues = QueueReader(jobs, queues, quotas, self.roster.places, namespace or "")
+        self.lines = LineReader(jobs, locks, self.queues.has_part)
+        #: Whether what Queues allow, and who was granted it, was read.
+        self.knows_queues = knows_queues
 
 
-def read_snapshot(api: Api, namespace: str | None) -> Snapshot:
-    """List everything. What cannot be read is said, and left out."""
+def read_snapshot(
+    api: Api, namespace: str | None, *, locks: bool = True, queues: bool = False
+) -> Snapshot:
+    """List everything that is asked for. What cannot be read is said, and left out.
+
+    Queues are read if one of the Jobs is of one, too.
+    """
     jobs = Cache[Job]("Job", {BY_LOCK: locks_asked_for})
-    locks = Cache[Lock]("Lock")
-    for items in pages(api, JOBS, namespace):
-        for job in items.items:
-            assert isinstance(job, Job)
-            jobs.note(job)
-        jobs.settle(int(items.metadata.resource_version or 0))
-    for items in pages(api, LOCKS, namespace):
-        for lock in items.items:
-            assert isinstance(lock, Lock)
-            locks.note(lock)
-    return Snapshot(jobs, locks)
+    of_locks, of_queues, of_quotas = (
+        Cache[Lock]("Lock"),
+        Cache[Queue]("Queue"),
+        Cache[Quota]("Quota"),
+    )
+    _fill(api, JOBS, jobs, namespace)
+    if locks:
+        _fill(api, LOCKS, of_locks, namespace)
+    knows_queues = False
+    if queues or any(job.spec.queue is not None for job in jobs):
+        try:
+            _fill(api, QUOTAS, of_quotas, None)
+            _fill(api, QUEUES, of_queues, None)
+            knows_queues = True
+        except AnswerError as error:
+            if queues or error.status != 403:
+                raise
+    return Snapshot(jobs, of_locks, of_queues, of_quotas, namespace, knows_queues=knows_queues)
+
+
+def read_lines(api: Api, namespace: str, *, locks: bool = False) -> Snapshot:
+    """Queues and the Jobs of all namespaces; of one alone if that is all that may be read."""
+    try:
+        return read_snapshot(api, None, locks=locks, queues=True)
+    except AnswerError as error:
+        if error.status != 403:
+            raise
+    told = f"only Jobs of namespace {namespace} may be read: of others nothing is told"
+    print(told, file=sys.stderr)
+    return read_snapshot(api, namespace, locks=locks, queues=True)
+
+
+def _fill(api: Api, kind: Kind, cache: Cache[Any], namespace: str | None) -> None:
+    for items in pages(api, kind, namespace):
+        for resource in items.items:
+            cache.note(resource)
+        cache.settle(int(items.metadata.resource_version or 0))
 
 
 def read_job(api: Api, namespace: str, name: str) -> Job:

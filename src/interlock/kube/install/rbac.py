@@ -1,7 +1,8 @@
 """RBAC: no more rights for the controller than it uses, and roles for people.
 
 The registry of kinds says which there are. In one namespace the controller is given nothing of the
-cluster but kinds of ours that are outside of namespaces. Two things it then does without: it cannot
+cluster but kinds of ours that are outside of namespaces, of which it writes what the system makes
+and reads what people do. Two things it then does without: it cannot
 ask who somebody is that calls its own API (a cluster role such as `system:auth-delegator`, bound to
 its account, lets it), and it does not hear of nodes that are lost, so that a pod there counts as
 running until Kubernetes itself removes it.
@@ -72,6 +73,21 @@ def _kind_rules(kinds: Sequence[Kind]) -> list[Manifest]:
         rule(GROUP, statuses, ("update",)),
         # Whoever names one as an owner that must wait for its pods, or its Jobs, needs this.
         rule(GROUP, owners, ("update",)),
+    ]
+    return [one for one in made if one["resources"]]
+
+
+def _outside_rules(kinds: Sequence[Kind]) -> list[Manifest]:
+    """What the controller of one namespace does to kinds outside of namespaces.
+
+    What people write there is for others too, so it only reads it, and says how it goes.
+    """
+    ours = _plurals(kinds, where=lambda kind: kind.made_by_system)
+    made = [
+        rule(GROUP, _plurals(kinds), _READ),
+        rule(GROUP, ours, ("create", "delete")),
+        rule(GROUP, _plurals(kinds, "status", lambda kind: kind.has_status), ("update",)),
+        rule(GROUP, _plurals(kinds, "finalizers", lambda kind: kind.owns), ("update",)),
     ]
     return [one for one in made if one["resources"]]
 
@@ -152,7 +168,7 @@ def _of_the_cluster(install: Installation) -> list[Manifest]:
         return []
     name = install.cluster_name
     return [
-        role("ClusterRole", f"{name}-controller", "", _kind_rules(kinds)),
+        role("ClusterRole", f"{name}-controller", "", _outside_rules(kinds)),
         binding(install, "ClusterRole", f"{name}-controller"),
         role("ClusterRole", f"{name}-viewer", "", _seen(kinds)),
         role("ClusterRole", f"{name}-editor", "", [*_changed(kinds), *_seen(kinds)]),

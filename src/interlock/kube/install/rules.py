@@ -15,9 +15,15 @@ from msgspec import Struct
 
 from interlock.kube.install.pod_rules import BATCH_JOB_SPEC, METADATA, POD_SPEC
 from interlock.resources.describe.shapes import default_of, fields_of
-from interlock.resources.job import ARG_NAME, MAX_TASKS, JobStatus
+from interlock.resources.job import (
+    ARG_NAME,
+    ASKED_BY_ALL,
+    ASKED_BY_ALL_TOLD,
+    MAX_TASKS,
+    JobStatus,
+)
 from interlock.resources.kinds import Kind
-from interlock.resources.naming import LABEL, LABEL_RULE
+from interlock.resources.naming import LABEL, LABEL_RULE, SUBDOMAIN, SUBDOMAIN_RULE
 from interlock.resources.rules import (
     After,
     AtLeast,
@@ -35,6 +41,7 @@ from interlock.resources.rules import (
     noun_rules_of,
     whole,
 )
+from interlock.resources.values.amounts import MOST
 from interlock.resources.values.texts import MAX_OBJECT_BYTES
 from interlock.resources.variables import PREFIXES
 
@@ -45,6 +52,7 @@ VALIDATIONS = "x-kubernetes-validations"
 
 #: More names than any Job has; the API server wants to know how long a rule can take.
 MAX_NAMES = 1_000
+_MOST_NAMES = "maxProperties"
 _MAX_CODES = 1_000
 
 _ONE_LINE = r"^(?: |[^\pC\pZ])*$"
@@ -94,9 +102,12 @@ def of_rules(rules: Iterable[Rule]) -> Schema:
 
 
 def limited(made: Schema, limits: Schema) -> Schema:
-    """The schema with the limits; rules in CEL of both are kept."""
+    """The schema with the limits; rules in CEL of both are kept, and the lower number of names."""
     both = [*made.get(VALIDATIONS, ()), *limits.get(VALIDATIONS, ())]
-    return made | limits | ({VALIDATIONS: both} if both else {})
+    more: Schema = {VALIDATIONS: both} if both else {}
+    if made.keys() & limits.keys() & {_MOST_NAMES}:
+        more[_MOST_NAMES] = min(made[_MOST_NAMES], limits[_MOST_NAMES])
+    return made | limits | more
 
 
 def _of_rule(given: Rule) -> Schema:
@@ -121,6 +132,14 @@ def _of_rule(given: Rule) -> Schema:
     return given.schema()
 
 
+#: Whole numbers, and what the pattern leaves out, are bounded without a rule.
+AMOUNT_RULES: list[Schema] = [
+    rule(
+        "type(self) != string || !isQuantity(self)"
+        f" || quantity(self).compareTo(quantity('{MOST}')) <= 0",
+        f"expected at most {MOST}",
+    )
+]
 #: What is beyond 2^63 - 1 is read as just that.
 _AMOUNT = rule(
     "!isQuantity(self) || quantity(self).isGreaterThan(quantity('0')) &&"
@@ -174,8 +193,9 @@ def _given(cls: type[Struct], name: str) -> str:
 def of_names(kind: Kind) -> Schema:
     """The metadata of a kind: an API server lets a definition speak of names only."""
     longest = kind.longest_name
-    name = {"type": "string", "maxLength": longest, "pattern": whole(LABEL)}
-    name["description"] = f"At most {longest} characters: {LABEL_RULE}."
+    pattern, told = (SUBDOMAIN, SUBDOMAIN_RULE) if kind.dotted_names else (LABEL, LABEL_RULE)
+    name = {"type": "string", "maxLength": longest, "pattern": whole(pattern)}
+    name["description"] = f"At most {longest} characters: {told}."
     return {"properties": {"name": name}}
 
 
@@ -207,6 +227,9 @@ _JOB_SPEC: dict[str, Schema] = {
     },
     "retries.retryExitCodes": {"maxItems": _MAX_CODES},
     "retries.failExitCodes": {"maxItems": _MAX_CODES},
+    "resources": {
+        VALIDATIONS: [rule(f"!('{ASKED_BY_ALL}' in self)", ASKED_BY_ALL_TOLD)],
+    },
     "substitutions": _names(
         f"(?:{'|'.join(sorted(PREFIXES))})[.]{ARG_NAME}",
         'expected the full name of a variable, such as "option.region"',

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec import inspect as shape
 
 from interlock.kube.install.rules import (
+    AMOUNT_RULES,
     CONDITIONS,
     DURATION_RULES,
     MOMENT,
@@ -31,6 +32,7 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import Condition
 from interlock.resources.rules import Rules, rules_of
 from interlock.resources.steps import ChildRequest, Step
+from interlock.resources.values.amounts import Amount
 from interlock.resources.values.durations import Duration
 
 
@@ -74,6 +76,9 @@ def _refined(
         case shape.CustomType(cls=cls) if cls is Duration:
             if path.startswith("spec."):
                 made[VALIDATIONS] = DURATION_RULES
+        case shape.CustomType(cls=cls) if cls is Amount:
+            if path.startswith("spec."):
+                made[VALIDATIONS] = AMOUNT_RULES
     return limited(limited(made, of_rules(rules.own)), more.get(path, {}))
 
 

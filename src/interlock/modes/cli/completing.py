@@ -73,6 +73,8 @@ def _words(verb: str, typed: list[str], before: list[str]) -> list[str]:
     if verb in _CONFIG_VERBS or verb in _CONTROLLED_VERBS:
         kind = "jobconfigs" if verb in _CONFIG_VERBS else "controlledjobs"
         return [] if given else _names(kind, before)
+    if verb == "queue":
+        return [] if given else _names("queues", before)
     if verb in _KIND_VERBS:
         from interlock.client.kinds import KINDS
 

@@ -44,6 +44,8 @@ VERBS: dict[str, Verb] = {
         Verb(_SEE, "why", "why something is (not) running, and what would change it"),
         Verb(_SEE, "top", "a live view of Jobs and locks"),
         Verb(_SEE, "locks", "who holds and who waits for each lock"),
+        Verb(_SEE, "queues", "of each queue what of its quota is used, and how many wait"),
+        Verb(_SEE, "queue", "who holds the quota of a queue, who waits, and why"),
         Verb(_SEE, "next", "what will start, stop, run and be skipped, and why"),
         Verb(_SEE, "timeline", "windows, runs and skips as a picture"),
         Verb(_SEE, "history", "what was decided, and for which reason"),

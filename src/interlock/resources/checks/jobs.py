@@ -17,6 +17,8 @@ from interlock.resources.checks.operations import check_operation
 from interlock.resources.checks.validator import check_rules
 from interlock.resources.job import (
     ARG_NAME,
+    ASKED_BY_ALL,
+    ASKED_BY_ALL_TOLD,
     MAX_ARGS_BYTES,
     MAX_TASKS,
     JobSpec,
@@ -52,6 +54,9 @@ def check_rest_of_job(spec: JobSpec, to: Findings, values: Mapping[str, int] = {
         _check_combinations(spec.parallelism.matrix, to)
     if spec.retries.retry_exit_codes and spec.retries.fail_exit_codes:
         _check_exit_codes(spec.retries, to)
+    if spec.resources and ASKED_BY_ALL in spec.resources:
+        found = str(spec.resources[ASKED_BY_ALL])
+        to.add(f"spec.resources.{ASKED_BY_ALL}", ASKED_BY_ALL_TOLD, found)
     if spec.substitutions:
         _check_substitutions(spec.substitutions, to)
     if spec.redact:

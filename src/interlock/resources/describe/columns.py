@@ -155,6 +155,10 @@ def _job_locks(job: Job) -> str:
     return ",".join(lock.key for lock in job.spec.locks)
 
 
+def _job_queue(job: Job) -> str:
+    return job.spec.queue or ""
+
+
 def _job_started(job: Job) -> str:
     return _moment(job.status.execution.started_at)
 
@@ -250,6 +254,13 @@ JOB_COLUMNS = (
         wide=True,
     ),
     plain_column(
+        "Queue",
+        _job_queue,
+        "The Queue in whose quota it has to find room.",
+        Pointer(".spec.queue"),
+        wide=True,
+    ),
+    plain_column(
         "Started",
         _job_started,
         "When its first task was recorded.",
@@ -302,7 +313,12 @@ QUEUE_COLUMNS = (
     NAME,
     plain_column("Order", _queue_order, "In which order it lets Jobs in.", Pointer(".spec.order")),
     plain_column("Stop", _queue_stop, "Whether it lets Jobs in.", Pointer(".spec.stop")),
-    plain_column("Resources", _queue_resources, "What its Jobs may hold together.", Pointer("")),
+    plain_column(
+        "Resources",
+        _queue_resources,
+        "What its Jobs may hold together.",
+        Pointer(".spec.resources"),
+    ),
     AGE,
 )
 QUOTA_COLUMNS = (

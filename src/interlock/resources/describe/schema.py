@@ -54,6 +54,10 @@ AMOUNT_CHOICE: Schema = {"oneOf": [_WHOLE_AMOUNT, _AMOUNT_TEXT]}
 AMOUNT: Schema = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
+    # Each is for one of the two types.
+    "minimum": 0,
+    "maximum": MOST,
+    "maxLength": amounts.LONGEST_TEXT,
     "pattern": whole(amounts.PATTERN),
 }
 _RANGES = r"^([0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*)?$"
@@ -151,8 +155,10 @@ def _object(cls: type[Struct], style: _Inline) -> Schema:
         made["properties"] = properties
     for rule in noun_rules_of(cls) if style.is_whole else ():
         together = _together(cls, rule)
-        assert not made.keys() & together.keys()
-        made |= together
+        if made.keys() & together.keys():
+            made.setdefault("allOf", []).append(together)
+        else:
+            made |= together
     return made | ({"required": required} if required else {})
 
 

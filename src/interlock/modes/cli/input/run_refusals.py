@@ -17,6 +17,8 @@ _FLAGS = (
     (re.compile(r"spec\.gracePeriod"), "--grace-period"),
     (re.compile(r"spec\.parallelism.*"), "--count"),
     (re.compile(r"spec\.priority"), "--priority"),
+    (re.compile(r"spec\.queue"), "--queue"),
+    (re.compile(r"spec\.resources(.*)"), "--resources"),
     (re.compile(r"spec\.title"), "--title"),
     (re.compile(r"spec\.ttlAfterFinished"), "--ttl"),
     (re.compile(r"spec\.substitutions(.*)"), "--substitution"),

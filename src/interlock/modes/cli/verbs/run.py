@@ -9,6 +9,7 @@ On a cluster it runs in a pod, whose image --image names.
   interlock run -- echo hello
   interlock run --context production --image busybox -- echo hello
   interlock run --lock db=1 --retries 3 --follow -- ./migrate.sh
+  interlock run --queue training --resources gpu=1,memory=2Gi -- ./train.sh
 
 With the name of a JobConfig, a Job is made of its template; options that are not given have
 their defaults. Days and times are read on the clock of the config's schedules.
@@ -53,7 +54,8 @@ POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
 #: The flags that say what a command's Job is like; a JobConfig has a template for that.
 OF_COMMANDS = (
     "image", "lock", "when-taken", "retries", "retry-delay", "timeout", "grace-period", "env",
-    "working-dir", "stdin", "count", "priority", "title", "label", "ttl", "suspend",
+    "working-dir", "stdin", "count", "priority", "queue", "resources", "title", "label", "ttl",
+    "suspend",
 )  # fmt: skip
 OF_CONFIGS = ("option", "at", "after", "policy")
 
@@ -87,6 +89,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--count", metavar="N", type=number_from(1), help="so many tasks; ${task.index} tells which"
     )
     add("--priority", metavar="N", type=whole_number, help="higher goes first (0)")
+    add("--queue", metavar="QUEUE", help="the queue in whose quota it has to find room")
+    add("--resources", metavar="NAME=AMOUNT,...", action="append", default=[], type=_resources,
+        help="what each task takes of it: gpu=1,memory=2Gi,cpu=500m")  # fmt: skip
     add("--title", metavar="TEXT", help="a line for people")
     add("-l", "--label", metavar="NAME=VALUE", action="append", default=[], type=pair,
         help="a label; may be repeated")  # fmt: skip
@@ -135,8 +140,15 @@ def _check_flags(args: argparse.Namespace) -> None:
             hint="put it after --: interlock run -- echo hello; or name a JobConfig",
             code=BAD_INPUT,
         )
-    for flag in ("substitution", "env", "label"):
+    args.resources = [one for given in args.resources for one in given]
+    for flag in ("substitution", "env", "label", "resources"):
         _check_once(flag, getattr(args, flag))
+    if args.resources and not args.queue:
+        raise CommandError(
+            "--resources says what the Job takes of a queue's quota, and no --queue is given",
+            hint="interlock queues lists those there are",
+            code=BAD_INPUT,
+        )
     if args.wait_timeout is not None and not args.wait and not args.follow:
         raise CommandError(
             "--wait-timeout is for --wait and --follow",
@@ -164,7 +176,7 @@ def _template_hint(args: argparse.Namespace) -> str:
     return f"{of_config}; or, if {args.config} is a command: {args.typed.as_command}"
 
 
-def _check_once(flag: str, given: list[tuple[str, str]]) -> None:
+def _check_once(flag: str, given: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in given]
     for name in names:
         if names.count(name) > 1:
@@ -239,6 +251,8 @@ def _rules(args: argparse.Namespace) -> dict[str, Any]:
         "gracePeriod": args.grace_period,
         "parallelism": {"count": args.count} if args.count else None,
         "priority": args.priority,
+        "queue": args.queue,
+        "resources": dict(args.resources),
         "title": args.title,
         "ttlAfterFinished": args.ttl,
         "suspend": args.suspend or None,
@@ -266,6 +280,17 @@ def _lock(text: str) -> dict[str, Any]:
         )
         raise argparse.ArgumentTypeError(told)
     return {"key": key, "limit": int(limit)}
+
+
+def _resources(text: str) -> list[tuple[str, int | str]]:
+    """Names with amounts; what an amount is the server knows."""
+    found = []
+    for part in text.split(","):
+        name, sign, amount = part.partition("=")
+        if not (sign and name and amount):
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form NAME=AMOUNT")
+        found.append((name, int(amount) if is_number(amount) else amount))
+    return found
 
 
 def _policy(text: str) -> str:

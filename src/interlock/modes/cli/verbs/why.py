@@ -22,6 +22,9 @@ from interlock.modes.cli.flags import add_namespace, add_output
 from interlock.modes.cli.not_found import exists, found
 from interlock.modes.cli.session import Session
 
+#: More holders than these are counted, and not named.
+_MOST_HOLDERS = 10
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="JOB | KIND/NAME", help="a Job's name, or what else")
@@ -66,7 +69,9 @@ def told(answer: dict[str, Any], now: datetime) -> list[str]:
         lines += ["", f"  {label:<9} {wait.get('message') or wait.get('reason')}"]
         holders = wait.get("holders") or []
         if len(holders) > 1:
-            lines += [_holder_told(holder, now) for holder in holders]
+            lines += [_holder_told(holder, now) for holder in holders[:_MOST_HOLDERS]]
+        if len(holders) > _MOST_HOLDERS:
+            lines.append(f"            and {len(holders) - _MOST_HOLDERS} more")
         # What is said about a schedule has its times on the schedule's own clock already.
         if wait.get("until") and not answer.get("kind") and not is_retry:
             lines.append(
@@ -81,4 +86,6 @@ def told(answer: dict[str, Any], now: datetime) -> list[str]:
 
 def _holder_told(holder: dict[str, Any], now: datetime) -> str:
     held = ago(holder.get("since"), now)
-    return f"  held by   job/{holder.get('job')} ({holder.get('phase')}, {held})"
+    amounts = ", ".join(f"{name} {n}" for name, n in (holder.get("holds") or {}).items())
+    what = f": {amounts}" if amounts else ""
+    return f"  held by   job/{holder.get('job')} ({holder.get('phase')}, {held}){what}"

@@ -1,0 +1,362 @@
+"""Queues as people ask about them: use against quota, who holds it, who waits, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from msgspec import Struct
+
+from interlock.admission.claims.proof import grant_of
+from interlock.admission.lines import Place
+from interlock.admission.queues.cycle import room
+from interlock.admission.queues.demands import (
+    KnownQueues,
+    blocks,
+    could_ever_fit,
+    is_ready,
+    job_of,
+    limits_of,
+    refusal_of,
+)
+from interlock.admission.ready_timers import clock_of, policy_of
+from interlock.control.cache import Cache
+from interlock.reporting.queue_places import QueuePlaces
+from interlock.reporting.queue_why import (
+    QueueView,
+    Share,
+    Told,
+    Unready,
+    Waiter,
+    queue_wait,
+    waiting_since,
+)
+from interlock.resources.job import Job
+from interlock.resources.metadata import Key
+from interlock.resources.queue import (
+    TASKS,
+    Demand,
+    Queue,
+    QueueOrder,
+    Quota,
+    StopPolicy,
+    charged,
+    demand_of,
+    in_terms_of,
+    taken,
+)
+from interlock.resources.values.amounts import format_milli
+
+#: How many of a line are told when nothing is said.
+WAITERS = 20
+#: So many of those before a Job are looked at, to tell when there is room for it.
+LOOKED_AT = 200
+
+
+class ResourceUse(Struct, frozen=True):
+    """How much there is of a resource, and how much of it is held."""
+
+    quota: Told
+    used: Told
+    free: Told
+
+
+class GateAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A Job for which nobody else is let in: it is not ready."""
+
+    job: str
+    namespace: str
+    #: How many of its tasks are ready, of how many have to be: "6 of 8".
+    ready: str
+    #: When it is put back at the latest.
+    until: datetime | None = None
+
+
+class QueueAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A Queue in short."""
+
+    name: str
+    resources: dict[str, ResourceUse]
+    #: None for one that is not there.
+    order: QueueOrder | None = None
+    stop: StopPolicy | None = None
+    #: Whether it is not there, although somebody waits for it, or holds some of its quota still.
+    missing: bool = False
+    #: Those for whom nobody else is let in: they were, and are not ready.
+    gate: tuple[GateAnswer, ...] = ()
+    #: The namespaces that may use it; None means all.
+    namespaces: tuple[str, ...] | None = None
+    #: How many Jobs hold a part of it, and how many wait.
+    admitted: int
+    waiting: int
+    #: Since when the one has been waiting that has been the longest.
+    oldest: datetime | None = None
+
+
+class QueueHolderAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A Job that holds a part of a quota."""
+
+    job: str
+    namespace: str
+    uid: str
+    phase: str
+    since: datetime
+    #: How many tasks at a time it was let in with.
+    tasks: int
+    #: What it still holds.
+    holds: dict[str, Told]
+    #: When it is told to stop at the latest, by its own definition.
+    ends_by: datetime | None = None
+
+
+class QueueWaiterAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
+    """A Job that waits for its part of a quota."""
+
+    place: int
+    job: str
+    namespace: str
+    uid: str
+    priority: int = 0
+    since: datetime | None = None
+    #: What it needs at the least.
+    needs: dict[str, Told]
+
+
+class QueueDetail(QueueAnswer, frozen=True, kw_only=True, rename="camel"):
+    """A Queue, who holds its quota, and its line."""
+
+    holders: tuple[QueueHolderAnswer, ...] = ()
+    #: The first of those who wait.
+    waiters: tuple[QueueWaiterAnswer, ...] = ()
+    #: Why the first of them waits.
+    why: str = ""
+
+
+class Level(Struct, frozen=True):
+    """How full a Queue is; amounts are in thousandths."""
+
+    queue: str
+    limits: dict[str, int]
+    used: dict[str, int]
+    admitted: int
+    waiting: int
+
+
+class QueueReader:
+    """Answers questions about Queues."""
+
+    def __init__(
+        self,
+        jobs: Cache[Job],
+        queues: Cache[Queue],
+        quotas: Cache[Quota],
+        places: QueuePlaces,
+        namespace: str = "",
+    ) -> None:
+        """Read from caches; `namespace` is the one whose Jobs are known, empty for all."""
+        self._jobs = jobs
+        self._queues = queues
+        self._quotas = quotas
+        self._places = places
+        self._known = KnownQueues(jobs, queues, quotas, namespace)
+
+    def queues(self) -> Iterator[QueueAnswer]:
+        """Every Queue, and what is not there and is waited for or held all the same."""
+        for name in self._names():
+            yield QueueAnswer(**self._short(name, self.shares(name)))
+
+    def levels(self) -> Iterator[Level]:
+        """How full each of them is."""
+        for name in self._names():
+            shares, limits = self.shares(name), self.limits(name)
+            free = room(limits, (share.held for share in shares))
+            used = {one: limits[one] - free[one] for one in limits}
+            yield Level(name, limits, used, len(shares), self._waiting(name, shares))
+
+    def _names(self) -> list[str]:
+        names = {queue.metadata.name for queue in self._queues} | set(self._places.queues())
+        names |= {quota.spec.queue for quota in self._quotas if quota.status.holders}
+        return sorted(names)
+
+    def queue(self, name: str, now: datetime, limit: int = WAITERS) -> QueueDetail | None:
+        """One Queue with who holds it and who waits; None when nothing is known of it."""
+        shares = self.shares(name)
+        line = self._line(name, shares, max(limit, 1))
+        if self._known.queue(name) is None and not shares and not line:
+            return None
+        waiters = tuple(self._waiters(line[:limit]))
+        first = self._jobs.get(line[0].job) if line else None
+        view = self.view_of(first) if first is not None else None
+        wait = queue_wait(view, first, now) if view is not None and first is not None else None
+        return QueueDetail(
+            **self._short(name, shares),
+            holders=tuple(map(_holder, shares)),
+            waiters=waiters,
+            why=wait.message if wait is not None else "",
+        )
+
+    def shares(self, name: str) -> tuple[Share, ...]:
+        """What the holders of a quota that may still be doing something hold of it."""
+        record = self._known.quota(name)
+        found = []
+        for holder in record.status.holders if record is not None else ():
+            if self._known.is_done(holder):
+                continue
+            job = self._jobs.get(job_of(holder))
+            job = job if job is not None and job.metadata.uid == holder.uid else None
+            found.append(Share(holder, job, charged(holder, job)))
+        return tuple(found)
+
+    def limits(self, name: str) -> dict[str, int]:
+        """What a Queue allows, in thousandths; nothing for one that is not there."""
+        queue = self._known.queue(name)
+        return limits_of(queue) if queue is not None else {}
+
+    def _waiting(self, name: str, shares: Sequence[Share]) -> int:
+        """How many wait that were not granted their part yet."""
+        return len(self._places.of(name)) - len(self._on_their_way(shares))
+
+    def _on_their_way(self, shares: Sequence[Share]) -> dict[Key, int]:
+        """Who was granted a part, and is in the line until that is written down; their places."""
+        found = ((share.job, self._places.place(share.job)) for share in shares if share.job)
+        return {job.key: place for job, place in found if place}
+
+    def _line(self, name: str, shares: Sequence[Share], most: int) -> list[Place]:
+        """The first of those who wait."""
+        going = self._on_their_way(shares)
+        first = islice(self._places.of(name), most + len(going))
+        return [place for place in first if place.job not in going][:most]
+
+    def has_part(self, job: Job) -> bool:
+        """Whether a Job needs no room in a Queue, or was granted it."""
+        if job.spec.queue is None:
+            return True
+        record = self._known.quota(job.spec.queue)
+        return record is not None and grant_of(job, record.status.holders) is not None
+
+    def view_of(self, job: Job) -> QueueView | None:
+        """A Queue as it stands for one of its Jobs; None for a Job that is of none."""
+        demand = self._demand(job)
+        if demand is None:
+            return None
+        name = demand.queue
+        queue, shares = self._known.queue(name), self.shares(name)
+        going = self._on_their_way(shares)
+        place = self._places.place(job)
+        place -= sum(other < place for other in going.values())
+        before = self._line(name, shares, max(0, min(place - 1, LOOKED_AT)))
+        return QueueView(
+            name=name,
+            order=queue.spec.order if queue is not None else QueueOrder.BEST_EFFORT_FIFO,
+            demand=demand,
+            refusal=refusal_of(queue, job, demand),
+            free=room(self.limits(name), (share.held for share in shares)),
+            shares=shares,
+            unready=self._unready(name, shares),
+            is_granted=self.has_part(job),
+            place=place,
+            of=self._waiting(name, shares),
+            before=tuple(self._before(before, self.limits(name))),
+            is_whole=place - 1 <= LOOKED_AT,
+        )
+
+    def _demand(self, job: Job) -> Demand | None:
+        """What a Job asks for, under the names that its Queue has for it."""
+        demand = demand_of(job.spec)
+        queue = self._known.queue(demand.queue) if demand is not None else None
+        return in_terms_of(queue.spec, demand) if demand is not None and queue else demand
+
+    def _unready(self, name: str, shares: Sequence[Share]) -> tuple[Unready, ...]:
+        """Who keeps others out, where a Queue has them wait for that."""
+        queue = self._known.queue(name)
+        if queue is None or not blocks(queue):
+            return ()
+        return tuple(
+            Unready(share, _put_back_at(share.job, queue))
+            for share in shares
+            if not is_ready(share.job, share.holder)
+        )
+
+    def _before(self, places: Sequence[Place], limits: Mapping[str, int]) -> Iterator[Waiter]:
+        for place in places:
+            job = self._jobs.get(place.job)
+            demand = self._demand(job) if job is not None else None
+            if job is not None and demand is not None and could_ever_fit(demand, limits):
+                yield Waiter(job, demand)
+
+    def _short(self, name: str, shares: Sequence[Share]) -> dict[str, Any]:
+        """What is told of a Queue in either form."""
+        queue, limits = self._known.queue(name), self.limits(name)
+        free = room(limits, (share.held for share in shares))
+        oldest = self._places.oldest(name)
+        job = self._jobs.get(oldest) if oldest is not None else None
+        short: dict[str, Any] = {
+            "name": name,
+            "resources": {one: _use(limits[one], free[one]) for one in limits},
+            "missing": queue is None,
+            "admitted": len(shares),
+            "waiting": self._waiting(name, shares),
+            "oldest": waiting_since(job) if job is not None else None,
+            "gate": tuple(map(_gate, self._unready(name, shares))),
+        }
+        if queue is None:
+            return short
+        selector = queue.spec.namespace_selector
+        return short | {
+            "order": queue.spec.order,
+            "stop": queue.spec.stop,
+            "namespaces": selector.match_names if selector is not None else None,
+        }
+
+    def _waiters(self, places: Sequence[Place]) -> Iterator[QueueWaiterAnswer]:
+        for at, place in enumerate(places):
+            job = self._jobs.get(place.job)
+            demand = self._demand(job) if job is not None else None
+            if job is None or demand is None:
+                continue
+            yield QueueWaiterAnswer(
+                place=at + 1,
+                job=job.metadata.name,
+                namespace=job.metadata.namespace,
+                uid=job.metadata.uid,
+                priority=job.spec.priority,
+                since=waiting_since(job),
+                needs=_amounts(taken(demand.least, demand.each)),
+            )
+
+
+def _use(limit: int, free: int) -> ResourceUse:
+    return ResourceUse(
+        quota=format_milli(limit), used=format_milli(limit - free), free=format_milli(max(0, free))
+    )
+
+
+def _put_back_at(job: Job | None, queue: Queue) -> datetime | None:
+    clock = clock_of(job, policy_of(job, queue)) if job is not None else None
+    return clock.ends_at if clock is not None else None
+
+
+def _gate(one: Unready) -> GateAnswer:
+    holder = one.share.holder
+    return GateAnswer(job=holder.job, namespace=holder.namespace, ready=one.ready, until=one.until)
+
+
+def _holder(share: Share) -> QueueHolderAnswer:
+    return QueueHolderAnswer(
+        job=share.holder.job,
+        namespace=share.holder.namespace,
+        uid=share.holder.uid,
+        phase=share.phase,
+        since=share.holder.granted_at,
+        tasks=share.holder.tasks,
+        holds=_amounts(share.held),
+        ends_by=share.ends_by,
+    )
+
+
+def _amounts(held: Mapping[str, int]) -> dict[str, Told]:
+    """What is held of each resource, tasks last."""
+    ordered = sorted(held, key=lambda name: (name == TASKS, name))
+    return {name: format_milli(held[name]) for name in ordered}
