@@ -85,6 +85,7 @@ def _without_numbers(text: str) -> str:
 ALLOWED = (
     Allowed("metadata.uid", None, "no two objects share one"),
     Allowed("metadata.resourceVersion", None, "each store counts for itself"),
+    Allowed("metadata.creationVersion", None, "no API server tells at which version it made one"),
     Allowed("metadata.namespace", None, "a stage has a namespace of its own"),
     Allowed("metadata.managedFields", None, "only Kubernetes notes who wrote which field"),
     Allowed("metadata.*Timestamp", _only_that_it_is_there, "time"),
