@@ -11,8 +11,14 @@ from interlock.errors import BadRequestError, InvalidError
 from interlock.findings import MAX_TOLD, shortened
 from interlock.importing.naming import fitting_name, unused_name
 from interlock.resources.door.validation import read_resource
+from interlock.resources.kinds import KINDS
 from interlock.resources.metadata import API_VERSION
-from interlock.resources.naming import MAX_CONFIG_NAME, MAX_CONTROLLED_NAME, MAX_LABEL
+from interlock.resources.naming import (
+    MAX_CONFIG_NAME,
+    MAX_CONTROLLED_NAME,
+    MAX_JOB_NAME,
+    MAX_LABEL,
+)
 
 #: Patterns of fields of ours, each with what the source calls them.
 Paths = Sequence[tuple[str, str]]
@@ -21,6 +27,8 @@ LONGEST = {
     "JobConfig": MAX_CONFIG_NAME,
     "ControlledJob": MAX_CONTROLLED_NAME,
     "Calendar": MAX_LABEL,
+    "Queue": MAX_LABEL,
+    "Job": MAX_JOB_NAME,
 }
 
 
@@ -181,7 +189,7 @@ class Draft:
         source: the first that fits counts. `is_zoned` is whether the source names its zone.
         """
         metadata = {"name": name, **parts.pop("metadata", {})}
-        if self.wishes.namespace:
+        if self.wishes.namespace and KINDS[kind].namespaced:
             metadata["namespace"] = self.wishes.namespace
         made = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, **parts}
         try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from interlock.findings import child, type_of
+from interlock.findings import child, shortened, type_of
 from interlock.importing.drafts import BadSourceError, Draft, Flaw
 from interlock.importing.unrendered import in_kind, in_object, in_text
 from interlock.resources.door.manifests import Document, ManifestError, read_manifests
@@ -72,6 +72,26 @@ class Fields:
             raise self._wrong(child(self.path, name), "a whole number from 0 up", found)
         return found
 
+    def whole(self, name: str) -> int | None:
+        """A whole number, which may be negative; None when it is not given."""
+        found: int | None = self._typed(name, int, "a whole number")
+        if isinstance(found, bool):
+            raise self._wrong(child(self.path, name), "a whole number", found)
+        return found
+
+    def one_of(self, name: str, *choices: str) -> str | None:
+        """One of some words; None when it is not given."""
+        found = self.text(name)
+        if found in (None, "", *choices):
+            return found or None
+        words = f"{', '.join(choices[:-1])} or {choices[-1]}"
+        raise self.wrong(name, f'expected {words}, found "{shortened(found or "")}"')
+
+    def wrong(self, name: str, message: str) -> BadSourceError:
+        """The refusal of the object for what a field of it says."""
+        place = child(self.path, name)
+        return BadSourceError([Flaw(self.line_of(name), f"{place}: {message}")])
+
     def flag(self, name: str) -> bool:
         """True or false; false when it is not given."""
         return bool(self._typed(name, bool, "true or false"))
@@ -131,22 +151,23 @@ def take_each(
     """
     wanted: list[Fields] = []
     others: list[Fields] = []
-    for one in _objects(draft, source, kind):
+    for one in objects_in(draft, source, kind):
         is_wanted = one.raw("kind") == kind and one.raw("apiVersion") in api_versions
         (wanted if is_wanted else others).append(one)
     expected = f"{kind} ({' or '.join(api_versions)})"
     if not wanted and not draft.has_flaws:
-        raise BadSourceError([_no_such(others, expected, kind)])
+        raise BadSourceError([no_such(others, expected, kind)])
     for one in wanted:
-        draft.attempt(partial(_take, draft, one, kind, take))
+        draft.attempt(partial(take_one, draft, one, kind, take))
     draft.settle()
     for one in others:
         hint = in_kind(one.raw("kind"), kind)
-        why = hint or f"it is {_kind_of(one)} and no {expected}"
-        draft.leave_out(one.line_of(), _title(one), why)
+        why = hint or f"it is {kind_of(one)} and no {expected}"
+        draft.leave_out(one.line_of(), title_of(one), why)
 
 
-def _take(draft: Draft, one: Fields, kind: str, take: Callable[[Draft, Fields], None]) -> None:
+def take_one(draft: Draft, one: Fields, kind: str, take: Callable[[Draft, Fields], None]) -> None:
+    """Take one object; what is wrong with it is told with its name."""
     hint = in_object(one.data, kind)
     try:
         take(draft, one)
@@ -157,32 +178,39 @@ def _take(draft: Draft, one: Fields, kind: str, take: Callable[[Draft, Fields], 
             return
         flaws = (Flaw(one.line_of(), ""),)
     raise BadSourceError(
-        Flaw(flaw.line, "; ".join(filter(None, (flaw.message, hint))), _title(one))
+        Flaw(flaw.line, "; ".join(filter(None, (flaw.message, hint))), title_of(one))
         for flaw in flaws
     )
 
 
-def _title(one: Fields) -> str:
+def title_of(one: Fields) -> str:
+    """What an object calls itself."""
     metadata = one.raw("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return f"{one.raw('kind')} {name if isinstance(name, str) and name else '(no name)'}"
 
 
-def _kind_of(one: Fields) -> str:
+def kind_of(one: Fields) -> str:
     """The kind and the version of an object, as the file says them."""
     version = one.raw("apiVersion")
     told = f"({version})" if one.is_written("apiVersion") else "without apiVersion"
     return f"{one.raw('kind')} {told}"
 
 
-def _no_such(others: list[Fields], expected: str, kind: str) -> Flaw:
-    found = ", ".join(sorted({_kind_of(one) for one in others})) or "nothing"
+def no_such(others: list[Fields], expected: str, kind: str) -> Flaw:
+    """What is wrong with a file that has other objects than the expected ones."""
+    found = ", ".join(sorted({kind_of(one) for one in others})) or "nothing"
     hints = dict.fromkeys(in_kind(one.raw("kind"), kind) for one in others)
     message = "; ".join(filter(None, (f"expected a {expected}, found {found}", *hints)))
     return Flaw(others[0].line_of() if others else 1, message)
 
 
-def _objects(draft: Draft, source: bytes, kind: str) -> Iterator[Fields]:
+def objects_in(draft: Draft, source: bytes, kind: str, *kinds: str) -> Iterator[Fields]:
+    """The objects of a file, which should be of some kinds; lists of those are taken apart.
+
+    Raises:
+        BadSourceError: It is no file of manifests.
+    """
     try:
         documents = read_manifests(source)
     except ManifestError as error:
@@ -190,14 +218,16 @@ def _objects(draft: Draft, source: bytes, kind: str) -> Iterator[Fields]:
         message = "; ".join(filter(None, (error.message, hint)))
         raise BadSourceError([Flaw(error.line, message)]) from None
     for document in documents:
-        for one in _taken_apart(draft, document, kind):
+        for one in _taken_apart(draft, document, (kind, *kinds)):
             yield Fields(draft, one, "", one.data)
 
 
-def _taken_apart(draft: Draft, document: Document, kind: str) -> Iterator[Document]:
+def _taken_apart(draft: Draft, document: Document, kinds: Sequence[str]) -> Iterator[Document]:
     """The objects of a list as the API writes it: in a CronJobList they leave out their kind."""
     items = document.data.get("items")
-    if document.data.get("kind") != f"{kind}List" or not isinstance(items, list):
+    listed = str(document.data.get("kind"))
+    kind = listed.removesuffix("List")
+    if kind == listed or kind not in kinds or not isinstance(items, list):
         yield document
         return
     lines: dict[int, dict[str, int]] = {}

@@ -10,11 +10,18 @@ _GROUPS = {
     ("batch.gresearch.co.uk", "ControlledJob"): "controlledjob",
     ("execution.furiko.io", "JobConfig"): "furiko",
     ("execution.furiko.io", "Job"): "furiko",
+    ("config.kueue.x-k8s.io", "Configuration"): "kueue",
+    ("kueue.x-k8s.io", "ClusterQueue"): "kueue",
+    ("kueue.x-k8s.io", "Cohort"): "kueue",
+    ("kueue.x-k8s.io", "LocalQueue"): "kueue",
+    ("kueue.x-k8s.io", "ResourceFlavor"): "kueue",
+    ("kueue.x-k8s.io", "WorkloadPriorityClass"): "kueue",
 }
 _CALLED = {
     "cronjob": "a CronJob of Kubernetes",
     "controlledjob": "a ControlledJob of batch.gresearch.co.uk",
     "furiko": "a definition of Furiko",
+    "kueue": "a definition of Kueue",
 }
 _CRON_LINE = re.compile(rb"(?:@\w+|(?:[\d*/,\-A-Za-z]+[ \t]+){5})[^\n]+")
 #: So much of a file shows what it is.

@@ -17,7 +17,12 @@ _HELM = re.compile(
 )
 _JSON_PATCH = re.compile(r"^-?\s*[\"']?op[\"']?:\s*[\"']?(?:add|replace|remove|test)", re.MULTILINE)
 #: The importer of each kind, as it is typed.
-_SORTS = {"CronJob": "cronjob", "ControlledJob": "controlledjob", "JobConfig": "furiko"}
+_SORTS = {
+    "CronJob": "cronjob",
+    "ControlledJob": "controlledjob",
+    "JobConfig": "furiko",
+    "ClusterQueue": "kueue",
+}
 
 
 def in_text(text: str, kind: str) -> str:

@@ -103,6 +103,7 @@ def test_another_systems_definition_is_told_with_its_import(interlock: Program) 
         ("batch.gresearch.co.uk/v1beta1", "ControlledJob", "controlledjob"),
         ("execution.furiko.io/v1alpha1", "JobConfig", "furiko"),
         ("execution.furiko.io/v1alpha1", "Job", "furiko"),
+        ("kueue.x-k8s.io/v1beta1", "ClusterQueue", "kueue"),
     ):
         text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{a: 1}}\n"
         file = interlock.folder / "my file.yaml"

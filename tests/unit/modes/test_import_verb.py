@@ -16,6 +16,7 @@ from interlock.importing.controlledjob import import_controlled_jobs
 from interlock.importing.cronjob import import_cronjobs
 from interlock.importing.drafts import BadSourceError
 from interlock.importing.furiko import import_furiko
+from interlock.importing.kueue import import_kueue
 from interlock.importing.printing import written
 from interlock.modes.cli.main import main
 from interlock.resources.door.manifests import read_manifests
@@ -29,6 +30,7 @@ ALL = [
     ("cronjob", "cronjobs.yaml", 2, 0),
     ("controlledjob", "controlledjob.yaml", 1, 0),
     ("furiko", "furiko.yaml", 1, 0),
+    ("kueue", "kueue.yaml", 2, 0),
     ("icalendar", "holidays.ics", 1, 1),
 ]
 
@@ -72,6 +74,8 @@ def test_json_holds_the_same_objects_and_the_report(
         ("cronjob", "apiVersion: batch/v1\nkind: CronJob\nspec: 3\n", "line 3"),
         ("controlledjob", "apiVersion: v1\nkind: Pod\n", "line 1"),
         ("furiko", "- a\n", "line 1"),
+        ("kueue", "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nspec: 3\n", "line 3"),
+        ("kueue", "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Cohort\n", "line 1"),
         ("icalendar", "BEGIN:VCALENDAR\nEND:VCALENDAR\n", "line 1"),
         ("crontab", "\0", "line 1"),
     ],
@@ -149,6 +153,11 @@ def test_no_manifest_is_too_odd(spec: Any, metadata: Any) -> None:
         (import_cronjobs, "batch/v1", "CronJob"),
         (import_controlled_jobs, "batch.gresearch.co.uk/v1", "ControlledJob"),
         (import_furiko, "execution.furiko.io/v1alpha1", "JobConfig"),
+        (import_kueue, "kueue.x-k8s.io/v1beta2", "ClusterQueue"),
+        (import_kueue, "kueue.x-k8s.io/v1beta1", "LocalQueue"),
+        (import_kueue, "kueue.x-k8s.io/v1beta1", "WorkloadPriorityClass"),
+        (import_kueue, "config.kueue.x-k8s.io/v1beta2", "Configuration"),
+        (import_kueue, "batch/v1", "Job"),
     ):
         made = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
         try:

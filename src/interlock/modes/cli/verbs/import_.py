@@ -4,6 +4,7 @@
     interlock import cronjob FILE        Kubernetes CronJobs: JobConfigs of batch Jobs
     interlock import controlledjob FILE  batch.gresearch.co.uk ControlledJobs: ControlledJobs
     interlock import furiko FILE         execution.furiko.io JobConfigs: JobConfigs of pods
+    interlock import kueue FILE          kueue.x-k8s.io ClusterQueues: Queues; batch Jobs: Jobs
     interlock import icalendar FILE      whole-day events: a Calendar
     interlock import cron FILE --dialect NAME
                                          lines of quartz, spring, aws or jenkins: JobConfigs
@@ -30,7 +31,7 @@ from interlock.modes.cli.session import Session
 
 #: Distributions give people such numbers.
 _FIRST_PERSON, _LAST_PERSON = 1000, 60_000
-_SORTS = ("crontab", "cronjob", "controlledjob", "furiko", "icalendar", "cron")
+_SORTS = ("crontab", "cronjob", "controlledjob", "furiko", "kueue", "icalendar", "cron")
 _DIALECTS = ("quartz", "spring", "aws", "jenkins")
 
 
@@ -127,6 +128,10 @@ def _importer(sort: str) -> Callable[[Draft, bytes], None]:
             from interlock.importing.furiko import import_furiko
 
             return import_furiko
+        case "kueue":
+            from interlock.importing.kueue import import_kueue
+
+            return import_kueue
         case "cron":
             from interlock.importing.cron_dialects import import_cron_lines
 
