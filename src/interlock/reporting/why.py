@@ -35,7 +35,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
-from interlock.resources.readiness import counted, pods_ready
+from interlock.resources.readiness import counted, granted_to, pods_ready
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
 from interlock.resources.values.amounts import format_milli
@@ -429,7 +429,8 @@ def _readiness(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     condition = pods_ready(job)
     if condition is None or has_ended(job) or not is_admitted(job):
         return
-    is_so, needed = counted(job.spec, job.status.execution)
+    granted = granted_to(job.status.admission)
+    is_so, needed = counted(job.spec, job.status.execution, granted)
     since_then = clock_time(condition.last_transition_time, now)
     told = f"{is_so} of {plural(needed, 'task')} ready or done"
     yield "ready", f"{condition.reason}: {told} (since {since_then})"
