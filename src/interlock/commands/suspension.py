@@ -36,7 +36,7 @@ def suspend(held: Held, how: Suspending, by: By) -> Change:  # noqa: ARG001
 
 
 def resume(held: Held, how: Resuming, by: By) -> Change:  # noqa: ARG001
-    """Let go what was suspended."""
+    """Let go what was suspended, and put a Job that is not active into its Queue again."""
     return _set(held, False, "resumed")
 
 
@@ -44,7 +44,8 @@ def _set(held: Held, suspend: bool, word: str, reason: str = "") -> Change:
     if isinstance(held, Job):
         if has_ended(held):
             return unchanged(held, f"already {held.status.phase.value.lower()}")
-        spec = replace(held.spec, suspend=suspend, suspend_reason=reason)
+        active = held.spec.active or not suspend
+        spec = replace(held.spec, suspend=suspend, suspend_reason=reason, active=active)
         return changed(held, replace(held, spec=spec), word)
     if held.spec.suspend is suspend and not reason:
         return unchanged(held, "already suspended" if suspend else "not suspended")

@@ -212,6 +212,13 @@ def _backoff_why(wait: Wait, facts: Facts) -> str:
     return f"it was not ready in time{times}, and is not tried again{at}"
 
 
+def _deactivated_why(_: Wait, facts: Facts) -> str:
+    eviction = facts.job.status.admission.eviction
+    is_limit = eviction is not None and eviction.cause == "RequeuingLimitExceeded"
+    because = "it was not ready in time in any of its tries, and " if is_limit else "it "
+    return f"{because}is not active; put it back with: interlock resume {facts.job.metadata.name}"
+
+
 #: The words for every reason that this version gives.
 WORDS: dict[WaitReason, WaitWords] = {
     WaitReason.SUSPENDED: WaitWords(
@@ -292,6 +299,6 @@ WORDS: dict[WaitReason, WaitWords] = {
         log="is not active",
         column=lambda _, __: "not active",
         event=lambda _, __: "spec.active is false",
-        why=lambda _, __: "it is out of its queue: spec.active is false",
+        why=_deactivated_why,
     ),
 }

@@ -234,6 +234,12 @@ def test_what_suspend_changes(held: Any, reason: str, patch: dict[str, Any], tol
     assert change.told[0].endswith(f"/{held.metadata.name} {told}")
 
 
+def test_resume_puts_a_job_into_its_queue_again() -> None:
+    (back,) = resume(a_job(queue="training", active=False), Resuming(), ANN).writes
+    assert isinstance(back.after, Job)
+    assert back.after.spec.active
+
+
 def test_resume_takes_back_what_suspend_did() -> None:
     helds: tuple[Held, ...] = (JOB, a_job_config(), a_controlled())
     for held in helds:
