@@ -29,7 +29,7 @@ from interlock.resources.tasks import ExecutionStatus, JobResult
 from interlock.resources.values.amounts import Amount
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
-RECORD = Key("Quota", "", "queue.q")
+RECORD = Key("QueueQuota", "", "queue.q")
 #: So many Jobs are let in at the same time.
 RUNNING = 16
 
@@ -40,7 +40,7 @@ class Line:
     def __init__(self, jobs: int, sorts: int) -> None:
         self.jobs: Cache[Job] = Cache("Job")
         queues: Cache[Queue] = Cache("Queue")
-        self.quotas: Cache[Quota] = Cache("Quota", QUOTA_INDEXES)
+        self.quotas: Cache[Quota] = Cache("QueueQuota", QUOTA_INDEXES)
         self.room = AdmissionReconciler(
             self.jobs, {}, queues=QueueDesk(self.jobs, queues, self.quotas)
         )

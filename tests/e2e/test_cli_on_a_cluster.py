@@ -281,7 +281,7 @@ def full_queue(interlock: Program) -> Iterator[str]:
     for number, waits in enumerate(("next", "later")):
         wait = {"reason": "QuotaTaken", "key": name}
         make(interlock, waits, waiting(wait, sequence=number + 2), **asks)
-    record = {**head, "kind": "Quota", "metadata": {"name": f"queue.{name}"}}
+    record = {**head, "kind": "QueueQuota", "metadata": {"name": f"queue.{name}"}}
     interlock.access.create(f"{GROUP}/quotas", record | {"spec": {"queue": name}})
     holder = {
         "queue": name,
@@ -294,7 +294,7 @@ def full_queue(interlock: Program) -> Iterator[str]:
         "each": asks["resources"],
         "grantedAt": NOW,
     }
-    path = f"{GROUP}/quotas/queue.{name}"
+    path = f"{GROUP}/queuequotas/queue.{name}"
     interlock.access.change(f"{path}/status", {"status": {"holders": [holder], "lastToken": 7}})
     yield name
     for made in (f"{GROUP}/queues/{name}", path):

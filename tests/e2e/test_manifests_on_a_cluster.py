@@ -156,11 +156,11 @@ OF_QUEUES = [
     *(
         f"{verb} interlock.dev/{kind}"
         for verb in ("list", "watch")
-        for kind in ("queues", "quotas")
+        for kind in ("queues", "queuequotas")
     ),
     "create interlock.dev/quotas",
     "delete interlock.dev/quotas",
-    "update interlock.dev/quotas/status",
+    "update interlock.dev/queuequotas/status",
 ]
 
 

@@ -114,7 +114,7 @@ def test_a_controller_with_the_roles_of_one_namespace_lets_jobs_into_a_queue(
     allow(access, place)
     who = str(User.CONTROLLER)
     wait_until_allowed(access, who, "update", "interlock.dev/jobs/status", place)
-    wait_until_allowed(access, who, "update", "interlock.dev/quotas/status")
+    wait_until_allowed(access, who, "update", "interlock.dev/queuequotas/status")
     name = f"queue-of-{place}"
     quota = f"{collection_of('Quota', API_VERSION)}/queue.{name}"
     jobs = collection_of("Job", "interlock.dev/v1alpha1", place)

@@ -266,6 +266,8 @@ def test_what_the_server_has(kubectl: Kubectl) -> None:
         "jobconfigs",
         "jobs",
         "locks",
+        "queuequotas",
+        "queues",
     ]
     assert "interlock.dev/v1alpha1" in kubectl("api-versions")
     assert "ok" in kubectl("get", "--raw", "/readyz")

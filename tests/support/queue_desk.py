@@ -30,7 +30,7 @@ from interlock.resources.values.amounts import Amount
 from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0, a_job
 
-BLUE = Key("Quota", "", "queue.blue")
+BLUE = Key("QueueQuota", "", "queue.blue")
 
 
 class Desk:
@@ -41,14 +41,14 @@ class Desk:
             "Job": Cache("Job"),
             "Lock": Cache("Lock", {BY_HOLDER: holder_uids}),
             "Queue": Cache("Queue"),
-            "Quota": Cache("Quota", QUOTA_INDEXES),
+            "QueueQuota": Cache("QueueQuota", QUOTA_INDEXES),
         }
         caches = self.caches
         self.version = 1000
         self.room = AdmissionReconciler(
             caches["Job"],
             {LOCKS: caches["Lock"]},
-            queues=QueueDesk(caches["Job"], caches["Queue"], caches["Quota"]),
+            queues=QueueDesk(caches["Job"], caches["Queue"], caches["QueueQuota"]),
         )
         self.woken: tuple[Key, ...] = ()
         for resource in resources:
@@ -65,7 +65,7 @@ class Desk:
         return self.room.look(BLUE, T0)
 
     def record(self) -> Quota:
-        found = self.caches["Quota"].get(BLUE)
+        found = self.caches["QueueQuota"].get(BLUE)
         assert isinstance(found, Quota)
         return found
 

@@ -70,7 +70,7 @@ class AdmissionReconciler:
             lines=self._lines,
             is_ready=self._has_part,
         )
-        self._queues = queues or QueueDesk(jobs, Cache("Queue"), Cache("Quota", QUOTA_INDEXES))
+        self._queues = queues or QueueDesk(jobs, Cache("Queue"), Cache("QueueQuota", QUOTA_INDEXES))
         #: What each Job that is not over asks for, and how many ask for each claim.
         self._asked: dict[Key, tuple[ClaimKey, ...]] = {}
         self._wanted: dict[ClaimKey, int] = {}
@@ -99,7 +99,7 @@ class AdmissionReconciler:
             if is_admitted(job):
                 return decide_eviction(job, now, self._queues.queue_of(job))
             return decide_job(self.view_of_job(job), now)
-        if key.kind == "Quota":
+        if key.kind == "QueueQuota":
             return self._queues.decide(key, self._way_is_clear, now)
         return decide_claim(self.view_of_claim(key), now)
 

@@ -10,7 +10,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...], str, bool, str], ...] = (
     ("Calendar", "calendars", ("cal",), "interlock.dev/v1alpha1", True, "copied"),
     ("Lock", "locks", (), "interlock.dev/v1alpha1", True, ""),
     ("Queue", "queues", (), "interlock.dev/v1alpha1", False, "copied"),
-    ("Quota", "quotas", (), "interlock.dev/v1alpha1", False, ""),
+    ("QueueQuota", "queuequotas", (), "interlock.dev/v1alpha1", False, ""),
     ("Namespace", "namespaces", ("ns",), "v1", False, ""),
     ("Lease", "leases", (), "coordination.k8s.io/v1", True, ""),
 )

@@ -304,7 +304,7 @@ class ExecutionReconciler:
             lock = Key("Lock", job.metadata.namespace, lock_name(grant.key))
             yield f"lock {grant.key}", lock, self._locks, partial(is_held_by, job=job, grant=grant)
         if admission.quota is not None:
-            quota = Key("Quota", "", quota_name(admission.quota.queue))
+            quota = Key("QueueQuota", "", quota_name(admission.quota.queue))
             told = f"queue {admission.quota.queue}"
             yield told, quota, self._quotas, partial(is_granted, job=job)
 

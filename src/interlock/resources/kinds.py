@@ -352,7 +352,7 @@ QUEUES = register(
 QUOTAS = register(
     Kind(
         type=Quota,
-        plural="quotas",
+        plural="queuequotas",
         categories=("interlock",),
         namespaced=False,
         made_by_system=True,

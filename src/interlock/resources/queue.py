@@ -157,7 +157,7 @@ class QuotaStatus(Status):
     last_token: int = 0
 
 
-class Quota(Resource, tag="Quota", kw_only=True):
+class Quota(Resource, tag="QueueQuota", kw_only=True):
     """The record of a quota: what its Queue allows, and who was granted a part of it."""
 
     spec: QuotaSpec

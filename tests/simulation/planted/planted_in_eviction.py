@@ -23,13 +23,13 @@ NEXT_ROUND = Seam("interlock.resources.tasks", "next_round")
 PROOF = "A Job that is put back holds everything until its attempts are proven gone."
 WHOLE = "A Job that waits again has given back all it held."
 
-Decide = Callable[[Job, datetime], Decision]
+Decide = Callable[..., Decision]
 Moved = Callable[[Job, AdmissionStatus, ExecutionStatus, datetime], JobStatus | None]
 
 
 def _writing(really: Decide, change: Callable[[AdmissionStatus], AdmissionStatus]) -> Decide:
-    def decide_eviction(job: Job, now: datetime) -> Decision:
-        decision = really(job, now)
+    def decide_eviction(job: Job, now: datetime, *more: Any) -> Decision:
+        decision = really(job, now, *more)
         actions = tuple(
             RecordAdmission(each.job, change(each.admission))
             for each in decision.actions
@@ -62,8 +62,8 @@ def attempts_are_not_waited_for(put_back: Decide, moved: Moved) -> tuple[Decide,
         execution = replace(job.status.execution, active=())
         return replace(job, status=replace(job.status, execution=execution))
 
-    def planted_put_back(job: Job, now: datetime) -> Decision:
-        decision = put_back(_without_tasks(job), now)
+    def planted_put_back(job: Job, *more: Any) -> Decision:
+        decision = put_back(_without_tasks(job), *more)
         actions = tuple(
             RecordAdmission(job, each.admission)
             for each in decision.actions

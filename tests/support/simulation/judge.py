@@ -69,7 +69,7 @@ class Judge:
         if change.key.kind in ("Job", "Lock"):
             for promise in self.promises:
                 promise.wrote(change)
-        elif change.key.kind == "Quota":
+        elif change.key.kind == "QueueQuota":
             for promise in self.promises:
                 promise.granted(change)
         elif change.key.kind in ("JobConfig", "ControlledJob"):

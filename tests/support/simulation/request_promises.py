@@ -22,8 +22,8 @@ from interlock.resources.transitions import has_ended
 from interlock.runtimes.workers.attempts import task_of
 from interlock.runtimes.workers.protocol import Call
 from interlock.store.watching import Change
-from support.simulation.judge import Promise
-from support.simulation.promises import jobs_of
+from support.simulation.judge import BrokenPromiseError, Promise
+from support.simulation.promises import Settles, jobs_of
 from support.simulation.truth import Truth
 from support.simulation.worker_promises import Books, WorkerPromise
 
@@ -136,8 +136,12 @@ class BadRequestsFail(Promise):
             name = job.metadata.name
             if name not in self.truth.bad_requests or job.status.admission.phase is excused:
                 continue
-            if not has_ended(job) or job.status.execution.result is JobResult.SUCCEEDED:
-                raise self.broken(f"{name} is {job.status.phase}, and cannot be done", name)
+            told = f"{name} is {job.status.phase}, and cannot be done"
+            if not has_ended(job):
+                # That it comes to its end at all is what is promised of every Job.
+                raise BrokenPromiseError(Settles.__name__, told, (name,))
+            if job.status.execution.result is JobResult.SUCCEEDED:
+                raise self.broken(told, name)
             if not job.status.execution.message and not job.status.admission.message:
                 raise self.broken(f"{name} has failed, and nobody is told why", name)
 

@@ -266,7 +266,7 @@ def test_of_other_namespaces_nothing_is_proven_where_one_is_known() -> None:
     """A control plane that hears of one namespace alone takes nobody else off the record."""
     desk = Desk(a_queue(), a_record(), waits("a", 1, 4))
     desk.grants()
-    quotas = desk.caches["Quota"]
+    quotas = desk.caches["QueueQuota"]
     alone = QueueDesk(Cache("Job"), desk.caches["Queue"], quotas, "elsewhere")
     alone._known.jobs.settle(10_000)  # type: ignore[attr-defined]
     assert not alone.decide(BLUE, lambda _, __: True, T0).actions

@@ -270,7 +270,7 @@ def test_who_waits_for_the_gate_is_told_so() -> None:
     desk.grants()
     job = desk.caches["Job"].get(waits("b", 2).key)
     assert job is not None
-    queues = QueueDesk(desk.caches["Job"], desk.caches["Queue"], desk.caches["Quota"])
+    queues = QueueDesk(desk.caches["Job"], desk.caches["Queue"], desk.caches["QueueQuota"])
     view = queues.view_of(job)
     assert view is not None
     assert view.wait.reason is WaitReason.GATE_CLOSED
@@ -279,6 +279,6 @@ def test_who_waits_for_the_gate_is_told_so() -> None:
 def test_a_job_whose_queue_asks_for_it_awaits_to_be_ready() -> None:
     queues: Cache[Queue] = Cache("Queue")
     queues.note(a_gated_queue(gate()))
-    view = QueueDesk(Cache("Job"), queues, Cache("Quota")).view_of(waits("a", 1))
+    view = QueueDesk(Cache("Job"), queues, Cache("QueueQuota")).view_of(waits("a", 1))
     assert view is not None
     assert view.awaits_ready

@@ -41,7 +41,7 @@ def executing() -> tuple[World, Loop]:
     world = World()
     jobs, locks = world.caches["Job"], Cache[Lock]("Lock")
     grants = LiveReads(world.store, world.caches, world.clock)
-    quotas = Cache[Quota]("Quota")
+    quotas = Cache[Quota]("QueueQuota")
     return world, world.loop(ExecutionReconciler(jobs, world.reports, locks, quotas, grants))
 
 

@@ -145,7 +145,7 @@ class TestDefinitions:
             "calendars.interlock.dev",
             "locks.interlock.dev",
             "queues.interlock.dev",
-            "quotas.interlock.dev",
+            "queuequotas.interlock.dev",
         ]
 
     @pytest.mark.parametrize("made", definitions(), ids=OURS)

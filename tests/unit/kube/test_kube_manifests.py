@@ -65,8 +65,8 @@ class TestPermissions:
 
         assert verbs == {
             "queues": {"get", "list", "watch"},
-            "quotas": {"get", "list", "watch", "create", "delete"},
-            "quotas/status": {"update"},
+            "queuequotas": {"get", "list", "watch", "create", "delete"},
+            "queuequotas/status": {"update"},
         }
 
     def test_who_edits_one_namespace_changes_no_queue_unless_that_is_said_too(self) -> None:
@@ -80,7 +80,7 @@ class TestPermissions:
 
         inside = changed("Role", "interlock-editor")
         assert "jobs" in inside
-        assert not inside & {"queues", "quotas"}
+        assert not inside & {"queues", "queuequotas"}
         assert changed("ClusterRole", "interlock-batch-editor") == {"queues"}
         assert changed("ClusterRole", "interlock-batch-viewer") == set()
 

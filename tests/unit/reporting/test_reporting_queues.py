@@ -119,13 +119,13 @@ class Desk:
             "Job": self.jobs,
             "Lock": Cache("Lock"),
             "Queue": Cache("Queue"),
-            "Quota": Cache("Quota"),
+            "QueueQuota": Cache("QueueQuota"),
         }
         self.roster = JobIndex()
         for resource in resources:
             self.caches[resource.kind].note(resource)
             self.roster.observe(Change(None, resource))
-        queues, quotas = self.caches["Queue"], self.caches["Quota"]
+        queues, quotas = self.caches["Queue"], self.caches["QueueQuota"]
         self.reader = QueueReader(self.jobs, queues, quotas, self.roster.places, namespace)
         self.lines = LineReader(self.jobs, self.caches["Lock"], self.reader.has_part)
 

@@ -219,7 +219,7 @@ def test_what_a_job_asks_for(spec: dict[str, Any], tasks: int, least: int) -> No
 def test_a_record_is_stored_and_read_with_what_each_task_takes() -> None:
     body = {
         "apiVersion": "interlock.dev/v1alpha1",
-        "kind": "Quota",
+        "kind": "QueueQuota",
         "metadata": {"name": "queue.training"},
         "spec": {"queue": "training"},
         "status": {
@@ -240,9 +240,9 @@ def test_a_record_is_stored_and_read_with_what_each_task_takes() -> None:
             "lastToken": 9,
         },
     }
-    record = decode("Quota", json.dumps(body).encode())
+    record = decode("QueueQuota", json.dumps(body).encode())
 
     assert isinstance(record, Quota)
     stored = json.loads(encode(record))
     assert stored["status"] == body["status"]
-    assert decode("Quota", encode(record)) == record
+    assert decode("QueueQuota", encode(record)) == record

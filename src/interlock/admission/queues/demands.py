@@ -100,7 +100,7 @@ def is_ready(job: Job | None, holder: QuotaHolder) -> bool:
 
 def quota_key(queue: str) -> Key:
     """Where the record of a Queue's quota is kept."""
-    return Key("Quota", "", quota_name(queue))
+    return Key("QueueQuota", "", quota_name(queue))
 
 
 class QuotaView(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOCKS = kind_named("locks")
-QUEUES, QUOTAS = kind_named("queues"), kind_named("quotas")
+QUEUES, QUOTAS = kind_named("queues"), kind_named("queuequotas")
 
 
 class Snapshot:
@@ -62,7 +62,7 @@ def read_snapshot(
     of_locks, of_queues, of_quotas = (
         Cache[Lock]("Lock"),
         Cache[Queue]("Queue"),
-        Cache[Quota]("Quota"),
+        Cache[Quota]("QueueQuota"),
     )
     _fill(api, JOBS, jobs, namespace)
     if locks:

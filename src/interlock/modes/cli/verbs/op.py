@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 
-from interlock.client.errors import BAD_INPUT, OK, CommandError
+from interlock.client.errors import BAD_INPUT, OK, AnswerError, CommandError
 from interlock.client.kinds import JOBS, job_name
 from interlock.client.moments import day_and_time, server_now
 from interlock.modes.cli.flags import add_namespace, add_output
@@ -91,8 +91,17 @@ def run(session: Session, args: argparse.Namespace) -> int:
     code = order_each(session, args, names, _ORDERS[args.action], how)
     if args.action == "remove" and code == OK:
         for kind, name in names:
-            session.api.call("DELETE", kind.path(session.namespace, name))
+            _delete(session, kind.path(session.namespace, name))
     return code
+
+
+def _delete(session: Session, path: str) -> None:
+    """Delete one that may have waited for nothing but the order, and be gone."""
+    try:
+        session.api.call("DELETE", path)
+    except AnswerError as error:
+        if error.status != 404:
+            raise
 
 
 def _list(session: Session, args: argparse.Namespace) -> int:
