@@ -24,7 +24,7 @@ from interlock.resources.admission import AdmissionPhase, AdmissionStatus
 from interlock.resources.job import Job, JobPhase, JobSpec, JobStatus
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.process import NoopSpec
-from interlock.resources.queue import Queue, QueueSpec, Quota, QuotaSpec
+from interlock.resources.queue import Queue, QueueQuota, QueueSpec, QuotaSpec
 from interlock.resources.tasks import ExecutionStatus, JobResult
 from interlock.resources.values.amounts import Amount
 
@@ -40,14 +40,16 @@ class Line:
     def __init__(self, jobs: int, sorts: int) -> None:
         self.jobs: Cache[Job] = Cache("Job")
         queues: Cache[Queue] = Cache("Queue")
-        self.quotas: Cache[Quota] = Cache("QueueQuota", QUOTA_INDEXES)
+        self.quotas: Cache[QueueQuota] = Cache("QueueQuota", QUOTA_INDEXES)
         self.room = AdmissionReconciler(
             self.jobs, {}, queues=QueueDesk(self.jobs, queues, self.quotas)
         )
         self.version = 1
         has = {"tasks": Amount(RUNNING * 1000), "gpu": Amount(10**9)}
         queues.note(Queue(metadata=self._metadata("q", ""), spec=QueueSpec(resources=has)))
-        self.quotas.note(Quota(metadata=self._metadata(RECORD.name, ""), spec=QuotaSpec(queue="q")))
+        self.quotas.note(
+            QueueQuota(metadata=self._metadata(RECORD.name, ""), spec=QuotaSpec(queue="q"))
+        )
         began = time.perf_counter()
         for number in range(jobs):
             self.put(self._job(number, number % sorts))
@@ -71,7 +73,7 @@ class Line:
         status = JobStatus(admission=AdmissionStatus(sequence=self.version))
         return Job(metadata=metadata, spec=spec, status=status)
 
-    def put(self, resource: Job | Quota) -> None:
+    def put(self, resource: Job | QueueQuota) -> None:
         """Take in a change, as the loop does."""
         cache = self.jobs if isinstance(resource, Job) else self.quotas
         before = cache.note(resource)  # type: ignore[arg-type]

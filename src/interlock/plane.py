@@ -45,7 +45,7 @@ from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
-from interlock.resources.queue import Queue, Quota
+from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.tasks import MOST_AT_ONCE, TaskReport
 from interlock.schedules.reconciler import SchedulesReconciler
 from interlock.store.contract import Journal, Store
@@ -107,7 +107,7 @@ def _schedules(site: Site) -> Reconciler:
 def _admission(site: Site) -> Reconciler:
     of = site.caches.of
     owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
-    queues = QueueDesk(of(Job), of(Queue), of(Quota), site.settings.namespace)
+    queues = QueueDesk(of(Job), of(Queue), of(QueueQuota), site.settings.namespace)
     return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners, queues)
 
 
@@ -117,7 +117,7 @@ def _execution(site: Site) -> Reconciler:
         site.caches.of(Job),
         site.reports,
         site.caches.of(Lock),
-        site.caches.of(Quota),
+        site.caches.of(QueueQuota),
         site.proofs,
         settings.most_tasks,
         patience=settings.patience,
@@ -135,7 +135,7 @@ ROOMS: list[Room] = [
     Room(
         name="admission",
         make=_admission,
-        indexes={Lock: {BY_HOLDER: holder_uids}, Quota: QUOTA_INDEXES},
+        indexes={Lock: {BY_HOLDER: holder_uids}, QueueQuota: QUOTA_INDEXES},
     ),
     Room(name="execution", make=_execution, indexes={Job: {BY_PARENT: parents_of}}),
     Room(name="garbage", make=_garbage, collects=True),

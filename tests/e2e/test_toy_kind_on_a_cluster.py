@@ -116,7 +116,7 @@ def test_a_controller_with_the_roles_of_one_namespace_lets_jobs_into_a_queue(
     wait_until_allowed(access, who, "update", "interlock.dev/jobs/status", place)
     wait_until_allowed(access, who, "update", "interlock.dev/queuequotas/status")
     name = f"queue-of-{place}"
-    quota = f"{collection_of('Quota', API_VERSION)}/queue.{name}"
+    quota = f"{collection_of('QueueQuota', API_VERSION)}/queue.{name}"
     jobs = collection_of("Job", "interlock.dev/v1alpha1", place)
     assert create(access, "Queue", "", name, resources={"gpu": 1}).status == 201
     asks = {"noop": {}, "queue": name, "resources": {"gpu": 1}}

@@ -19,8 +19,8 @@ from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.queue import (
     Queue,
     QueueOrder,
+    QueueQuota,
     QueueSpec,
-    Quota,
     QuotaSpec,
     QuotaStatus,
     StopPolicy,
@@ -64,9 +64,9 @@ class Desk:
     def look(self) -> Decision:
         return self.room.look(BLUE, T0)
 
-    def record(self) -> Quota:
+    def record(self) -> QueueQuota:
         found = self.caches["QueueQuota"].get(BLUE)
-        assert isinstance(found, Quota)
+        assert isinstance(found, QueueQuota)
         return found
 
     def grants(self) -> list[str]:
@@ -101,9 +101,9 @@ def a_queue(
     )
 
 
-def a_record(*, version: int = 1) -> Quota:
+def a_record(*, version: int = 1) -> QueueQuota:
     metadata = Metadata(name="queue.blue", uid="uid-quota", resource_version=str(version))
-    return Quota(metadata=metadata, spec=QuotaSpec(queue="blue"))
+    return QueueQuota(metadata=metadata, spec=QuotaSpec(queue="blue"))
 
 
 def waits(name: str, sequence: int, gpu: int | str = 1, tasks: int = 1, **spec: Any) -> Job:

@@ -31,7 +31,7 @@ from interlock.resources.ancestry import held_above
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
-from interlock.resources.queue import Queue, Quota
+from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.transitions import has_ended, is_admitted
 
 __all__ = ["BY_HOLDER", "AdmissionReconciler", "holder_uids"]
@@ -84,7 +84,7 @@ class AdmissionReconciler:
             return self._with_queues(self._job_changed(resource.key, before, after))
         if isinstance(resource, Queue):
             return tuple(self._queues.queue_changed(resource))
-        if isinstance(resource, Quota):
+        if isinstance(resource, QueueQuota):
             return self._with_queues(self._quota_changed(change))
         if resource is not None and resource.key.kind in self._known.kinds:
             return self._with_queues(self._record_changed(resource, change.after is None))

@@ -29,7 +29,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
-from interlock.resources.queue import Quota, is_granted, quota_name
+from interlock.resources.queue import QueueQuota, is_granted, quota_name
 from interlock.resources.tasks import MOST_AT_ONCE, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import has_ended, is_admitted
 
@@ -102,7 +102,7 @@ class ExecutionReconciler:
         jobs: Cache[Job],
         reports: KnownReports,
         locks: Cache[Lock],
-        quotas: Cache[Quota],
+        quotas: Cache[QueueQuota],
         grants: Grants,
         most_tasks: int = 1_000,
         *,
@@ -132,7 +132,7 @@ class ExecutionReconciler:
     def wakes(self, change: Change) -> Iterable[Key]:
         """Wake the Job unless the change is this room's own, and whoever has room now."""
         before, after = change.before, change.after
-        if isinstance(after or before, Lock | Quota):
+        if isinstance(after or before, Lock | QueueQuota):
             resource = after or before
             assert resource is not None
             return tuple(self._withheld.pop(resource.key, ()))

@@ -40,7 +40,7 @@ from interlock.resources.queue import (
     Demand,
     Queue,
     QueueOrder,
-    Quota,
+    QueueQuota,
     StopPolicy,
     charged,
     demand_of,
@@ -151,7 +151,7 @@ class QueueReader:
         self,
         jobs: Cache[Job],
         queues: Cache[Queue],
-        quotas: Cache[Quota],
+        quotas: Cache[QueueQuota],
         places: QueuePlaces,
         namespace: str = "",
     ) -> None:

@@ -58,7 +58,7 @@ from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS,
 from interlock.resources.kinds import LOCKS as LOCK_KIND
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
-from interlock.resources.queue import Queue, Quota
+from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.steps import TARGET_PATH
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import Journal, JournalEntry, Store
@@ -118,7 +118,7 @@ class Reporting:
         self._roster = roster
         #: What is told of Queues.
         self.queues = QueueReader(
-            self._jobs, caches.of(Queue), caches.of(Quota), roster.places, namespace
+            self._jobs, caches.of(Queue), caches.of(QueueQuota), roster.places, namespace
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
         self._journal = journal

@@ -41,7 +41,7 @@ from interlock.resources.naming import (
     SUBDOMAIN,
     SUBDOMAIN_RULE,
 )
-from interlock.resources.queue import Queue, Quota, QuotaStatus
+from interlock.resources.queue import Queue, QueueQuota, QuotaStatus
 from interlock.resources.rules import DnsLabel, Matches
 
 T = TypeVar("T")
@@ -248,15 +248,15 @@ def _check_queue(queue: Queue, to: Findings) -> None:
     check_rules("spec", queue.spec, to)
 
 
-def _check_quota(quota: Quota, to: Findings) -> None:
+def _check_quota(quota: QueueQuota, to: Findings) -> None:
     check_rules("spec", quota.spec, to)
 
 
-def _quota_title(quota: Quota) -> str:
+def _quota_title(quota: QueueQuota) -> str:
     return f"quota of queue {quota.spec.queue}"
 
 
-def _quota_line(quota: Quota, status: QuotaStatus) -> str:
+def _quota_line(quota: QueueQuota, status: QuotaStatus) -> str:
     before = {holder.token for holder in quota.status.holders}
     new = [holder.job for holder in status.holders if holder.token not in before]
     held = f"{len(status.holders)} of its Jobs hold it"
@@ -351,7 +351,7 @@ QUEUES = register(
 )
 QUOTAS = register(
     Kind(
-        type=Quota,
+        type=QueueQuota,
         plural="queuequotas",
         categories=("interlock",),
         namespaced=False,

@@ -1,4 +1,4 @@
-"""A Queue: an ordered line in front of a quota; and a Quota, the record of who was granted it."""
+"""A Queue: an ordered line in front of a quota; and a QueueQuota, the record of who has it."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class QuotaStatus(Status):
     last_token: int = 0
 
 
-class Quota(Resource, tag="QueueQuota", kw_only=True):
+class QueueQuota(Resource, tag="QueueQuota", kw_only=True):
     """The record of a quota: what its Queue allows, and who was granted a part of it."""
 
     spec: QuotaSpec
@@ -247,7 +247,7 @@ def taken(tasks: int, each: dict[str, int]) -> dict[str, int]:
     return counted
 
 
-def is_granted(quota: Quota | None, job: Job) -> bool:
+def is_granted(quota: QueueQuota | None, job: Job) -> bool:
     """Whether the record says what a Job's status says: that the Job was granted a part of it.
 
     Of the two the record is the one that counts.

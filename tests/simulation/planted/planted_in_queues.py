@@ -12,7 +12,7 @@ from mutation import Seam, mutation
 
 from interlock.admission.ready_timers import Clock
 from interlock.resources.job import Job
-from interlock.resources.queue import Member, Queue, Quota, StopPolicy
+from interlock.resources.queue import Member, Queue, QueueQuota, StopPolicy
 from interlock.resources.readiness import ReadyReason
 from interlock.resources.ready_gate import ReadyPolicy
 from interlock.resources.transitions import is_admitted, is_evicting
@@ -76,10 +76,10 @@ def a_stopped_queue_lets_jobs_in(_: Any) -> Any:
     most_worlds=400,
 )
 def an_old_queue_is_believed(_: Any, __: Any) -> Any:
-    def lets_in(queue: Queue, _: Quota) -> bool:
+    def lets_in(queue: Queue, _: QueueQuota) -> bool:
         return queue.spec.stop is StopPolicy.NONE
 
-    def members(view: Any, record: Quota) -> tuple[Member, ...]:
+    def members(view: Any, record: QueueQuota) -> tuple[Member, ...]:
         queue = view.queue
         if queue is None:
             return record.status.members

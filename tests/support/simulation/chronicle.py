@@ -6,7 +6,7 @@ from interlock.resources.cluster import Lease
 from interlock.resources.job import Job, lock_requests
 from interlock.resources.lock import Lock
 from interlock.resources.operation import OperationStatus
-from interlock.resources.queue import Quota
+from interlock.resources.queue import QueueQuota
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from support.simulation.history import History
@@ -29,7 +29,7 @@ def note_change(history: History, writer: str, change: Change) -> None:
         holders = ", ".join(f"{h.job}#{h.token}" for h in resource.status.holders) or "nobody"
         told = f"lock {resource.spec.key} v{change.version} {what} held by {holders}"
         history.note(writer, told, resource.spec.key, *(h.job for h in resource.status.holders))
-    elif isinstance(resource, Quota):
+    elif isinstance(resource, QueueQuota):
         holders = ", ".join(f"{h.job}#{h.token}x{h.tasks}" for h in resource.status.holders)
         told = f"quota {resource.spec.queue} v{change.version} {what} held by {holders or 'nobody'}"
         history.note(writer, told, *(h.job for h in resource.status.holders))

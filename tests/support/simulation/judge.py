@@ -21,6 +21,10 @@ class BrokenPromiseError(Exception):
         self.about = tuple(about)
 
 
+class UnfinishedError(BrokenPromiseError):
+    """Something did not come to its end, which is promised where one control plane leads."""
+
+
 class Promise:
     """Something that must hold at every step. Each method is one moment at which to check it."""
 

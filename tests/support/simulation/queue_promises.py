@@ -15,7 +15,7 @@ from interlock.resources.queue import (
     PreemptionPolicy,
     Queue,
     QueueOrder,
-    Quota,
+    QueueQuota,
     QuotaHolder,
     StopPolicy,
     demand_of,
@@ -31,16 +31,16 @@ from support.simulation.judge import Promise
 from support.simulation.promises import PROMISES, jobs_of
 
 
-def _quotas_of(change: Change) -> tuple[Quota | None, Quota | None]:
+def _quotas_of(change: Change) -> tuple[QueueQuota | None, QueueQuota | None]:
     before, after = change.before, change.event.resource
     is_gone = change.event.type is EventType.DELETED
     return (
-        before if isinstance(before, Quota) else None,
-        after if isinstance(after, Quota) and not is_gone else None,
+        before if isinstance(before, QueueQuota) else None,
+        after if isinstance(after, QueueQuota) and not is_gone else None,
     )
 
 
-def _joined(change: Change) -> tuple[Quota | None, tuple[QuotaHolder, ...]]:
+def _joined(change: Change) -> tuple[QueueQuota | None, tuple[QuotaHolder, ...]]:
     before, after = _quotas_of(change)
     if after is None:
         return None, ()
@@ -189,7 +189,7 @@ class QueueInOrder(Promise):
             if job is not None:
                 self._check(member, record, job, free)
 
-    def _check(self, member: Member, record: Quota, job: Job, free: Mapping[str, int]) -> None:
+    def _check(self, member: Member, record: QueueQuota, job: Job, free: Mapping[str, int]) -> None:
         truth = self.truth
         granted = {(holder.uid, holder.epoch) for holder in record.status.holders}
         for other in truth.jobs.values():
@@ -341,7 +341,7 @@ def _taken_of(holder: QuotaHolder, tasks: int) -> dict[str, int]:
     return taken(tasks, {name: amount.milli for name, amount in holder.each.items()})
 
 
-def _member(record: Quota) -> Member | None:
+def _member(record: QueueQuota) -> Member | None:
     queue = record.spec.queue
     return next((one for one in record.status.members if one.queue == queue), None)
 

@@ -22,8 +22,8 @@ from interlock.resources.transitions import has_ended
 from interlock.runtimes.workers.attempts import task_of
 from interlock.runtimes.workers.protocol import Call
 from interlock.store.watching import Change
-from support.simulation.judge import BrokenPromiseError, Promise
-from support.simulation.promises import Settles, jobs_of
+from support.simulation.judge import Promise, UnfinishedError
+from support.simulation.promises import jobs_of
 from support.simulation.truth import Truth
 from support.simulation.worker_promises import Books, WorkerPromise
 
@@ -138,8 +138,7 @@ class BadRequestsFail(Promise):
                 continue
             told = f"{name} is {job.status.phase}, and cannot be done"
             if not has_ended(job):
-                # That it comes to its end at all is what is promised of every Job.
-                raise BrokenPromiseError(Settles.__name__, told, (name,))
+                raise UnfinishedError(type(self).__name__, told, (name,))
             if job.status.execution.result is JobResult.SUCCEEDED:
                 raise self.broken(told, name)
             if not job.status.execution.message and not job.status.admission.message:

@@ -20,7 +20,7 @@ from interlock.resources.job import Job, LockRequest, OperateVerb, WhenTaken, lo
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
-from interlock.resources.queue import Demand, Queue, Quota, demand_of
+from interlock.resources.queue import Demand, Queue, QueueQuota, demand_of
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.steps import Step
 from interlock.resources.tasks import TaskId, TaskResult
@@ -64,7 +64,7 @@ class Truth:
         #: Queues and the records of their quotas, by the name of the Queue; every version of a
         #: Queue that ever was, and when it was last changed.
         self.queues: dict[str, Queue] = {}
-        self.quotas: dict[str, Quota] = {}
+        self.quotas: dict[str, QueueQuota] = {}
         self.queue_versions: dict[tuple[str, int], Queue] = {}
         self.queue_changed: dict[str, float] = {}
         #: What each version of a Job asked of its Queue, by uid and version.
@@ -142,7 +142,7 @@ class Truth:
                 self.locks.pop(lock, None)
             else:
                 self.locks[lock] = resource
-        elif isinstance(resource, Queue | Quota):
+        elif isinstance(resource, Queue | QueueQuota):
             self._take_queue(resource, is_gone)
         elif isinstance(resource, JobConfig | ControlledJob | Calendar):
             self.schedules[resource.key] = resource
@@ -152,7 +152,7 @@ class Truth:
             return
         self.activity += 1
 
-    def _take_queue(self, resource: Queue | Quota, is_gone: bool) -> None:
+    def _take_queue(self, resource: Queue | QueueQuota, is_gone: bool) -> None:
         if isinstance(resource, Queue):
             name = resource.metadata.name
             self.queues[name] = resource

@@ -15,7 +15,7 @@ from interlock.runtimes.router import Router
 from interlock.runtimes.workers.terms import WorkerTerms
 from interlock.store.watching import Change
 from support.simulation.faults import FaultRates
-from support.simulation.judge import BrokenPromiseError
+from support.simulation.judge import BrokenPromiseError, UnfinishedError
 from support.simulation.operation_world import OperationWorld
 from support.simulation.script import (
     Act,
@@ -180,7 +180,8 @@ class RivalWorkerOperationWorld(WorkerOperationWorld, RivalWorld):
         try:
             super()._rest(check)
         except BrokenPromiseError as broken:
-            if broken.promise not in _OF_ONE_LEADER:
+            is_unfinished = isinstance(broken, UnfinishedError)
+            if not is_unfinished and broken.promise not in _OF_ONE_LEADER:
                 raise
             self._end_rivalry()
             super()._rest(check)

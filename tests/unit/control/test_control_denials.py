@@ -19,7 +19,7 @@ from interlock.resources.actions import Decision
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Order
-from interlock.resources.queue import Quota
+from interlock.resources.queue import QueueQuota
 from interlock.resources.tasks import ReportState, StopCause, TaskReport
 from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0
@@ -41,7 +41,7 @@ def executing() -> tuple[World, Loop]:
     world = World()
     jobs, locks = world.caches["Job"], Cache[Lock]("Lock")
     grants = LiveReads(world.store, world.caches, world.clock)
-    quotas = Cache[Quota]("QueueQuota")
+    quotas = Cache[QueueQuota]("QueueQuota")
     return world, world.loop(ExecutionReconciler(jobs, world.reports, locks, quotas, grants))
 
 

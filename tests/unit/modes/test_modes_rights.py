@@ -20,8 +20,8 @@ from interlock.resources.metadata import Metadata, Resource
 from interlock.resources.queue import (
     Queue,
     QueueOrder,
+    QueueQuota,
     QueueSpec,
-    Quota,
     QuotaHolder,
     QuotaSpec,
     QuotaStatus,
@@ -85,14 +85,14 @@ def everything(namespace: str) -> Iterator[Resource]:
         yield replace(one, metadata=placed)
 
 
-def a_quota_of(job: Resource) -> Quota:
+def a_quota_of(job: Resource) -> QueueQuota:
     """The record of a quota, all of which one Job holds."""
     holder = QuotaHolder(
         queue="q", job=job.metadata.name, namespace=job.metadata.namespace, epoch=0, token=1,
         uid=f"uid-{job.metadata.namespace}-{job.metadata.name}", tasks=1, granted_at=T0,
         each={"cpu": Amount.read(1)},
     )  # fmt: skip
-    return Quota(
+    return QueueQuota(
         metadata=Metadata(name=quota_name("q"), resource_version="9"),
         spec=QuotaSpec(queue="q"),
         status=QuotaStatus(holders=(holder,)),

@@ -39,8 +39,8 @@ from interlock.resources.queue import (
     NamespaceSelector,
     Queue,
     QueueOrder,
+    QueueQuota,
     QueueSpec,
-    Quota,
     QuotaHolder,
     QuotaSpec,
     QuotaStatus,
@@ -86,7 +86,7 @@ def running(name: str, gpu: int, *, tasks: int = 1, done: str = "", **spec: Any)
     return a_job(name, status=status, **spec)
 
 
-def a_quota(*holders: Job, name: str = "q", tasks: int | None = None) -> Quota:
+def a_quota(*holders: Job, name: str = "q", tasks: int | None = None) -> QueueQuota:
     """The record that names these Jobs with what they ask for."""
 
     def holder(job: Job) -> QuotaHolder:
@@ -103,7 +103,7 @@ def a_quota(*holders: Job, name: str = "q", tasks: int | None = None) -> Quota:
             granted_at=T0,
         )
 
-    return Quota(
+    return QueueQuota(
         metadata=Metadata(name=quota_name(name), resource_version="1"),
         spec=QuotaSpec(queue=name),
         status=QuotaStatus(holders=tuple(map(holder, holders)), last_token=1),

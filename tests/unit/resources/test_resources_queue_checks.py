@@ -16,7 +16,7 @@ from interlock.resources.door.validation import read_resource
 from interlock.resources.job import Job, JobStatus
 from interlock.resources.kinds import decode
 from interlock.resources.metadata import Resource
-from interlock.resources.queue import Queue, Quota, demand_of
+from interlock.resources.queue import Queue, QueueQuota, demand_of
 from interlock.resources.tasks import ExecutionStatus, JobResult
 from interlock.resources.values.amounts import EXPECTED, MOST
 
@@ -242,7 +242,7 @@ def test_a_record_is_stored_and_read_with_what_each_task_takes() -> None:
     }
     record = decode("QueueQuota", json.dumps(body).encode())
 
-    assert isinstance(record, Quota)
+    assert isinstance(record, QueueQuota)
     stored = json.loads(encode(record))
     assert stored["status"] == body["status"]
     assert decode("QueueQuota", encode(record)) == record

@@ -64,7 +64,7 @@ from interlock.resources.queue import (
     PreemptionPolicy,
     Queue,
     QueueOrder,
-    Quota,
+    QueueQuota,
     QuotaHolder,
     QuotaSpec,
     QuotaStatus,
@@ -108,7 +108,7 @@ class QuotaRecordView(Struct, frozen=True, kw_only=True):
 
     name: str
     queue: Queue | None
-    record: Quota | None
+    record: QueueQuota | None
     #: Holders that may still be doing something. All others are proven not to.
     kept: tuple[QuotaHolder, ...] = ()
     #: When the first of those who are proven to hold nothing was over, if that is known.
@@ -320,14 +320,14 @@ def room(limits: Mapping[str, int], parts: Iterable[Mapping[str, int]]) -> dict[
     return free
 
 
-def _lets_in(queue: Queue, record: Quota) -> bool:
+def _lets_in(queue: Queue, record: QueueQuota) -> bool:
     """Whether the Queue lets anybody in; not as it was before what the record knows of it."""
     known = member_of(record, queue.metadata.name)
     is_old = known is not None and queue.version < known.version
     return not is_old and not queue.is_going and queue.spec.stop is StopPolicy.NONE
 
 
-def member_of(record: Quota, queue: str) -> Member | None:
+def member_of(record: QueueQuota, queue: str) -> Member | None:
     """What a record knows of a Queue."""
     return next((one for one in record.status.members if one.queue == queue), None)
 
@@ -338,7 +338,9 @@ def decide_quota(view: QuotaRecordView, now: datetime) -> Decision:
     if record is None:
         if view.queue is None or view.queue.is_going or not view.is_wanted:
             return Decision()
-        made = Quota(metadata=Metadata(name=quota_name(view.name)), spec=QuotaSpec(queue=view.name))
+        made = QueueQuota(
+            metadata=Metadata(name=quota_name(view.name)), spec=QuotaSpec(queue=view.name)
+        )
         return Decision((CreateResource(made),), reason=f"first use of queue {view.name}")
     if record.is_going:
         return Decision()
@@ -359,7 +361,7 @@ def decide_quota(view: QuotaRecordView, now: datetime) -> Decision:
 
 
 def _written(
-    view: QuotaRecordView, record: Quota, members: tuple[Member, ...], now: datetime
+    view: QuotaRecordView, record: QueueQuota, members: tuple[Member, ...], now: datetime
 ) -> Decision:
     first = max(record.version, record.status.last_token + 1)
     new = tuple(_holder(part, first + at, now) for at, part in enumerate(view.parts))
@@ -420,7 +422,7 @@ def _holder(part: Part, token: int, now: datetime) -> QuotaHolder:
     )
 
 
-def _members(view: QuotaRecordView, record: Quota) -> tuple[Member, ...]:
+def _members(view: QuotaRecordView, record: QueueQuota) -> tuple[Member, ...]:
     """What the record is to know of its Queue: the newest there is."""
     queue = view.queue
     if queue is None:

@@ -16,7 +16,7 @@ from interlock.resources.queue import (
     TASKS,
     Demand,
     Queue,
-    Quota,
+    QueueQuota,
     QuotaHolder,
     StopPolicy,
     demand_of,
@@ -39,7 +39,7 @@ class Queues(Protocol):
 class Quotas(Protocol):
     """What is known of the records of quotas. It may be old."""
 
-    def get(self, key: Key, /) -> Quota | None:
+    def get(self, key: Key, /) -> QueueQuota | None:
         """The newest known version, or None when there is none."""
         ...
 
@@ -66,7 +66,7 @@ class KnownQueues(Struct, frozen=True):
         """A Queue, as far as anything is known of it."""
         return self.queues.get(Key("Queue", "", name))
 
-    def quota(self, queue: str) -> Quota | None:
+    def quota(self, queue: str) -> QueueQuota | None:
         """The record of a Queue's quota, as far as anything is known of it."""
         return self.quotas.get(quota_key(queue))
 
@@ -82,7 +82,7 @@ def blocks(queue: Queue) -> bool:
     return policy.is_on and policy.blocks
 
 
-def blockers(known: KnownQueues, record: Quota | None) -> Iterator[QuotaHolder]:
+def blockers(known: KnownQueues, record: QueueQuota | None) -> Iterator[QuotaHolder]:
     """Who holds a part and is not ready, or is not known to be."""
     for holder in record.status.holders if record is not None else ():
         if not known.is_done(holder) and not is_ready(known.jobs.get(job_of(holder)), holder):

@@ -16,12 +16,12 @@ from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
-from interlock.resources.queue import PreemptionPolicy, Queue, Quota, QuotaHolder, demand_of
+from interlock.resources.queue import PreemptionPolicy, Queue, QueueQuota, QuotaHolder, demand_of
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
 
 
-def _holder_uids(quota: Quota) -> Iterable[str]:
+def _holder_uids(quota: QueueQuota) -> Iterable[str]:
     return (holder.uid for holder in quota.status.holders)
 
 
@@ -33,7 +33,7 @@ class QueueDesk:
     """Keeps the lines of all Queues, and looks at quotas."""
 
     def __init__(
-        self, jobs: Cache[Job], queues: Cache[Queue], quotas: Cache[Quota], namespace: str = ""
+        self, jobs: Cache[Job], queues: Cache[Queue], quotas: Cache[QueueQuota], namespace: str = ""
     ) -> None:
         self._quotas = quotas
         self._known = KnownQueues(jobs, queues, quotas, namespace)
@@ -137,7 +137,7 @@ def _queue(job: Job | None) -> str:
 
 
 def _grants(quota: object) -> dict[tuple[str, int], QuotaHolder]:
-    holders = quota.status.holders if isinstance(quota, Quota) else ()
+    holders = quota.status.holders if isinstance(quota, QueueQuota) else ()
     return {(holder.uid, holder.epoch): holder for holder in holders}
 
 

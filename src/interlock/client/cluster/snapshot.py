@@ -17,7 +17,7 @@ from interlock.reporting.lock_queue import BY_LOCK, LineReader, locks_asked_for
 from interlock.reporting.queue_lines import QueueReader
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
-from interlock.resources.queue import Queue, Quota
+from interlock.resources.queue import Queue, QueueQuota
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Snapshot:
         jobs: Cache[Job],
         locks: Cache[Lock],
         queues: Cache[Queue],
-        quotas: Cache[Quota],
+        quotas: Cache[QueueQuota],
         namespace: str | None,
         *,
         knows_queues: bool,
@@ -62,7 +62,7 @@ def read_snapshot(
     of_locks, of_queues, of_quotas = (
         Cache[Lock]("Lock"),
         Cache[Queue]("Queue"),
-        Cache[Quota]("QueueQuota"),
+        Cache[QueueQuota]("QueueQuota"),
     )
     _fill(api, JOBS, jobs, namespace)
     if locks:

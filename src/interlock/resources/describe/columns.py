@@ -20,7 +20,7 @@ from interlock.resources.ends import telling_end
 from interlock.resources.job import CREATOR_ANNOTATION, Job
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Order, Resource
-from interlock.resources.queue import Queue, Quota
+from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.readiness import pods_ready, ready_words
 from interlock.resources.transitions import ended_at, has_ended
 from interlock.resources.variables import task_count
@@ -71,11 +71,11 @@ def _queue_resources(queue: Queue) -> str:
     return ", ".join(f"{name} {amount}" for name, amount in queue.spec.resources.items())
 
 
-def _quota_queue(quota: Quota) -> str:
+def _quota_queue(quota: QueueQuota) -> str:
     return quota.spec.queue
 
 
-def _quota_holders(quota: Quota) -> str:
+def _quota_holders(quota: QueueQuota) -> str:
     return ",".join(holder.job for holder in quota.status.holders)
 
 
