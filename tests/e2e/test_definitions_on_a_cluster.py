@@ -93,7 +93,7 @@ GOOD: list[dict[str, Any]] = [
         document
         for path in sorted((ROOT / "examples").rglob("*.yaml"))
         for document in yaml.safe_load_all(path.read_text("utf-8"))
-        if document.get("kind") == "Job"
+        if document.get("kind") == "Job" and document["apiVersion"].startswith("interlock.dev/")
     ),
 ]
 

@@ -158,8 +158,8 @@ OF_QUEUES = [
         for verb in ("list", "watch")
         for kind in ("queues", "queuequotas")
     ),
-    "create interlock.dev/quotas",
-    "delete interlock.dev/quotas",
+    "create interlock.dev/queuequotas",
+    "delete interlock.dev/queuequotas",
     "update interlock.dev/queuequotas/status",
 ]
 
