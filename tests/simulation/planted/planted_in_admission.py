@@ -134,7 +134,7 @@ def last_comes_first(really: PlaceOf) -> PlaceOf:
     return place_of
 
 
-@mutation(ORDER, PLACE_OF, caught_by="InOrder", in_worlds=busy(World), seen_in=54)
+@mutation(ORDER, PLACE_OF, caught_by="InOrder", in_worlds=busy(World), seen_in=60)
 def priority_is_ignored(really: PlaceOf) -> PlaceOf:
     return lambda job: really(job)._replace(rank=0)
 

@@ -105,7 +105,7 @@ def every_round_counts_from_zero(_: Any) -> Callable[[int], int]:
     NEXT_ROUND,
     caught_by="PutBackWhole",
     in_worlds=put_back(EvictionWorld),
-    seen_in=8,
+    seen_in=110,
 )
 def a_new_round_forgets_what_is_done(
     _: Any,

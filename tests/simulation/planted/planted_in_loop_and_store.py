@@ -110,6 +110,7 @@ def some_events_are_not_heard(really: Callable[..., None]) -> Callable[..., None
     Seam("interlock.control.queue", "WorkQueue.close"),
     caught_by="TermsLeaveNothing",
     in_worlds=busy(World),
+    seen_in=70,
 )
 def terms_go_on_listening(really: Callable[..., None]) -> Callable[..., None]:
     def close(self: WorkQueue) -> None:

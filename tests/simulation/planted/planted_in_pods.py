@@ -214,7 +214,7 @@ def armed_without_a_look_at_the_record(_: object) -> Any:
     caught_by="Settles",
     in_worlds=troubled(PodWorld, CRASHING),
     most_worlds=MOST,
-    seen_in=25,
+    seen_in=20,
 )
 def what_was_prepared_is_left_alone(really: ReportOf) -> ReportOf:
     return lambda *args, **more: replace(really(*args, **more), prepared=False)

@@ -112,7 +112,7 @@ def an_edit_forgets_what_was_due(_: object) -> Callable[..., Iterator[Any]]:
     caught_by="EveryDueTimeAccounted",
     in_worlds=RivalScheduleWorld,
     most_worlds=MOST,
-    seen_in=43,
+    seen_in=44,
 )
 def the_books_go_back_with_the_clock(really: Callable[..., JobConfigStatus]) -> Any:
     def status(view: ConfigView, opened: Opened, known: Any, now: datetime) -> JobConfigStatus:

@@ -187,7 +187,9 @@ def suspects_are_run_beside_others(really: Any) -> Any:
 # Whose word counts
 
 
-@mutation(COUNTS, DONE, caught_by="WordsCount", in_worlds=operations(WorkerOperationWorld))
+@mutation(
+    COUNTS, DONE, caught_by="WordsCount", in_worlds=operations(WorkerOperationWorld), seen_in=68
+)
 def a_late_result_is_taken(really: Any) -> Any:
     def _done(self: Any, worker: Worker, outcome: Outcome, at: At) -> None:
         attempt = self._ledger.get(task_of(outcome.ref))
@@ -227,6 +229,7 @@ def what_a_worker_comes_back_with_in_vain_takes_no_room(_: Any) -> Any:
     Seam("interlock.runtimes.workers.attempts", "Worker.has_room"),
     caught_by="RoomKept",
     in_worlds=operations(WorkerOperationWorld),
+    seen_in=45,
 )
 def what_was_cut_off_takes_no_room(_: Any) -> property:
     def has_room(self: Worker) -> bool:
