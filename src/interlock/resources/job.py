@@ -43,7 +43,7 @@ MAX_LOCKS = 64
 #: All arguments of a Job together, names and values, as JSON.
 MAX_ARGS_BYTES = 256 * 1024
 MAX_LOCK_LIMIT = 1_000_000
-_INT32 = Limit(-(1 << 31), (1 << 31) - 1)
+INT32 = Limit(-(1 << 31), (1 << 31) - 1)
 
 LOCK_KEY = Matches(
     "[A-Za-z0-9._/:-]{1,253}",
@@ -263,7 +263,7 @@ class JobSpec(Noun):
     suspend: bool = False
     suspend_reason: Line = ""
     #: Higher goes first in every line; equals go in the order of creation.
-    priority: Annotated[int, _INT32] = 0
+    priority: Annotated[int, INT32] = 0
     locks: Annotated[tuple[LockRequest, ...], Items(0, MAX_LOCKS, "locks"), Unique("key")] = ()
     #: The Queue in whose quota the Job has to find room before it starts.
     queue: Annotated[str, QUEUE_NAME] | None = None

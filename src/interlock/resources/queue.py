@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
 from interlock.resources.job import (
     ASKED_BY_ALL,
+    INT32,
     QUEUE_NAME,
     RESOURCE_NAMES,
     Job,
@@ -19,7 +20,7 @@ from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Statu
 from interlock.resources.naming import MAX_LABEL
 from interlock.resources.pod_requests import requests_of_batch_job, requests_of_pod
 from interlock.resources.ready_gate import WaitForPodsReady
-from interlock.resources.rules import DnsLabel, Entries, Items, Unique
+from interlock.resources.rules import DnsLabel, Entries, Items, NounRule, OnlyWith, Unique
 from interlock.resources.transitions import tasks_left
 from interlock.resources.values.amounts import Amount
 from interlock.resources.variables import task_count
@@ -60,11 +61,53 @@ class PreemptionPolicy(StrEnum):
     LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
 
 
+class ReclaimPolicy(StrEnum):
+    """Whose Jobs are put back, where other Queues of the cohort hold more than is theirs."""
+
+    #: Nobody's.
+    NEVER = "Never"
+    #: Those of a lower priority.
+    LOWER_PRIORITY = "LowerPriority"
+    #: Anybody's.
+    ANY = "Any"
+
+
+class BorrowPolicy(StrEnum):
+    """Whose Jobs are put back for one for which its Queue has to borrow."""
+
+    #: Nobody's.
+    NEVER = "Never"
+    #: Those of a lower priority, which themselves run on what was borrowed.
+    LOWER_PRIORITY = "LowerPriority"
+
+
+class BorrowWithinCohort(Noun):
+    """Whether Jobs of other Queues are put back for one for which its Queue has to borrow."""
+
+    #: Whose are.
+    policy: BorrowPolicy = BorrowPolicy.NEVER
+    #: Those of a higher priority than this are let be; by default it is the Job's own that counts.
+    max_priority_threshold: Annotated[int, INT32] | None = None
+
+
 class Preemption(Noun):
     """Who has to make room for whom."""
 
     #: Which of the Queue's own Jobs are put back for another of its Jobs.
     within_queue: PreemptionPolicy = PreemptionPolicy.NEVER
+    #: Which Jobs of other Queues of the cohort are put back, that run on what this Queue has lent
+    #: them, for a Job that asks for no more than is this Queue's own.
+    reclaim_within_cohort: ReclaimPolicy = ReclaimPolicy.NEVER
+    #: The same for a Job for which the Queue has to borrow.
+    borrow_within_cohort: BorrowWithinCohort = BorrowWithinCohort()
+
+
+class FairSharing(Noun):
+    """How much of what a cohort has to lend a Queue gets beside others that want it too."""
+
+    #: A Queue of weight 2 gets twice as much as one of weight 1; one of weight 0 gets what nobody
+    #: else wants.
+    weight: Amount = Amount(1000, 1)
 
 
 class NamespaceSelector(Noun):
@@ -78,8 +121,16 @@ class NamespaceSelector(Noun):
     ] = ()
 
 
+Lots = Annotated[dict[str, Amount], Entries(0, MAX_RESOURCES, "resources"), RESOURCE_NAMES]
+
+
 class QueueSpec(Noun):
     """How much the Jobs of a Queue may take at a time, and in which order they get it."""
+
+    RULES: ClassVar[tuple[NounRule, ...]] = tuple(
+        OnlyWith(name, "cohort", expected="is for a Queue of a spec.cohort")
+        for name in ("borrowing_limit", "lending_limit", "fair_sharing")
+    )
 
     #: How much of each resource its Jobs may hold together: `cpu`, `memory`, any other name, and
     #: `tasks`, of which every task takes one. Of what pods request only that counts which is named
@@ -90,6 +141,18 @@ class QueueSpec(Noun):
         Entries(1, MAX_RESOURCES, "resources", expected=f"expected 1 to {MAX_RESOURCES} resources"),
         RESOURCE_NAMES,
     ]
+    #: Queues of one cohort lend each other what they do not use.
+    cohort: Annotated[str, QUEUE_NAME] | None = None
+    #: How much of a resource it may hold beyond its own; what is not named has no such limit.
+    borrowing_limit: Lots | None = None
+    #: How much of a resource others may use of its own while it does not; what is not named they
+    #: may use all of.
+    lending_limit: Lots | None = None
+    #: Whether what the cohort has to lend is shared by weight. It is where a Queue of it says so.
+    fair_sharing: FairSharing | None = None
+    #: Of several Queues of a cohort the one with the higher priority lets in first, before the
+    #: priorities of their Jobs are looked at.
+    priority: Annotated[int, INT32] = 0
     #: What becomes of the Jobs behind one that does not fit.
     order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
     #: Whether it lets Jobs in.

@@ -29,6 +29,17 @@ class RequeuingTimestamp(StrEnum):
     CREATION = "Creation"
 
 
+class BlockScope(StrEnum):
+    """Who is kept out while a Job is not ready."""
+
+    #: The Jobs of its Queue.
+    QUEUE = "queue"
+    #: The Jobs of all Queues of its cohort.
+    COHORT = "cohort"
+    #: The Jobs of all Queues.
+    SYSTEM = "system"
+
+
 class RequeuingStrategy(Noun):
     """How a Job that was not ready in time waits for its next try."""
 
@@ -51,6 +62,8 @@ class WaitForPodsReady(Noun):
     timeout: SomeTime | None = None
     #: Whether nobody else is let in while a Job of the Queue is not ready; by default others are.
     block_admission: bool | None = None
+    #: Whose Jobs have to be ready before another is let in; by default those of the `queue`.
+    block_scope: BlockScope | None = None
     #: From the moment a Job that was ready is not any more until it is again; by default it may
     #: take any time.
     recovery_timeout: Duration | None = None
@@ -64,6 +77,7 @@ class ReadyPolicy(Struct, frozen=True, kw_only=True):
     is_on: bool = False
     timeout: timedelta = timedelta(minutes=5)
     blocks: bool = False
+    scope: BlockScope = BlockScope.QUEUE
     #: None takes any time.
     recovery_timeout: timedelta | None = None
     timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
@@ -95,6 +109,7 @@ def ready_policy(*layers: WaitForPodsReady | None) -> ReadyPolicy:
             "is_on": layer.enable,
             "timeout": layer.timeout,
             "blocks": layer.block_admission,
+            "scope": layer.block_scope,
             "recovery_timeout": layer.recovery_timeout,
             "timestamp": strategy.timestamp,
             "limit": strategy.backoff_limit_count,
