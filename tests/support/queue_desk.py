@@ -125,7 +125,7 @@ def newer(job: Job, status: JobStatus) -> Job:
 
 
 def runs(job: Job, tasks: int, done: int = 0, token: int = 1) -> Job:
-    grant = QuotaGrant(queue="blue", token=token, tasks=tasks)
+    grant = QuotaGrant(queue="blue", token=token, tasks=tasks, awaits_ready=True)
     admission = replace(job.status.admission, phase=AdmissionPhase.ADMITTED, quota=grant)
     execution = ExecutionStatus(total=tasks, started_at=T0, succeeded=IndexSet(range(done)))
     return newer(job, JobStatus(phase=JobPhase.RUNNING, admission=admission, execution=execution))

@@ -36,6 +36,11 @@ class Clock(Struct, frozen=True):
     cause: ReadyReason
 
 
+def gate_of(queue: Queue) -> ReadyPolicy:
+    """What holds for the Jobs of a Queue that do not say otherwise."""
+    return ready_policy(queue.spec.wait_for_pods_ready)
+
+
 def policy_of(job: Job, queue: Queue | None) -> ReadyPolicy:
     """What holds for a Job of a Queue."""
     if queue is None:

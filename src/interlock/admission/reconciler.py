@@ -83,7 +83,7 @@ class AdmissionReconciler:
             before, after = _job(change.before), _job(change.after)
             return self._with_queues(self._job_changed(resource.key, before, after))
         if isinstance(resource, Queue):
-            return tuple(self._queues.queue_changed(resource))
+            return tuple(self._queues.queue_changed(change))
         if isinstance(resource, QueueQuota):
             return self._with_queues(self._quota_changed(change))
         if resource is not None and resource.key.kind in self._known.kinds:

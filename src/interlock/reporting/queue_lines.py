@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from msgspec import Struct
 
-from interlock.admission.claims.proof import grant_of
 from interlock.admission.lines import Place
-from interlock.admission.queues.cycle import room
-from interlock.admission.queues.demands import (
-    KnownQueues,
-    blocks,
-    could_ever_fit,
-    is_ready,
-    job_of,
-    limits_of,
-    refusal_of,
-)
+from interlock.admission.queues.demands import blockers, could_ever_fit, refusal_of
+from interlock.admission.queues.known import KnownQueues, job_of
+from interlock.admission.queues.ledger import Ledger
+from interlock.admission.queues.seats import holder_of, live, records_of
 from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
 from interlock.reporting.queue_places import QueuePlaces
@@ -38,6 +31,7 @@ from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
     Demand,
+    Member,
     Queue,
     QueueOrder,
     QueueQuota,
@@ -61,6 +55,8 @@ class ResourceUse(Struct, frozen=True):
     quota: Told
     used: Told
     free: Told
+    #: How much of what is used is not its own, but lent by other Queues of its cohort.
+    borrowed: Told = 0
 
 
 class GateAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -79,6 +75,8 @@ class QueueAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str
     resources: dict[str, ResourceUse]
+    #: Whom it lends to, and borrows from.
+    cohort: str | None = None
     #: None for one that is not there.
     order: QueueOrder | None = None
     stop: StopPolicy | None = None
@@ -171,13 +169,12 @@ class QueueReader:
         """How full each of them is."""
         for name in self._names():
             shares, limits = self.shares(name), self.limits(name)
-            free = room(limits, (share.held for share in shares))
-            used = {one: limits[one] - free[one] for one in limits}
+            used = _used(limits, shares)
             yield Level(name, limits, used, len(shares), self._waiting(name, shares))
 
     def _names(self) -> list[str]:
         names = {queue.metadata.name for queue in self._queues} | set(self._places.queues())
-        names |= {quota.spec.queue for quota in self._quotas if quota.status.holders}
+        names |= {holder.queue for quota in self._quotas for holder in quota.status.holders}
         return sorted(names)
 
     def queue(self, name: str, now: datetime, limit: int = WAITERS) -> QueueDetail | None:
@@ -199,20 +196,39 @@ class QueueReader:
 
     def shares(self, name: str) -> tuple[Share, ...]:
         """What the holders of a quota that may still be doing something hold of it."""
-        record = self._known.quota(name)
-        found = []
-        for holder in record.status.holders if record is not None else ():
-            if self._known.is_done(holder):
+        return tuple(self._shares(records_of(self._known, name), name))
+
+    def _shares(self, records: Iterable[QueueQuota], queue: str = "") -> Iterator[Share]:
+        seen = set()
+        for holder in (one for record in records for one in record.status.holders):
+            who = holder.uid, holder.epoch
+            if (queue and holder.queue != queue) or who in seen or self._known.is_done(holder):
                 continue
+            seen.add(who)
             job = self._jobs.get(job_of(holder))
             job = job if job is not None and job.metadata.uid == holder.uid else None
-            found.append(Share(holder, job, charged(holder, job)))
-        return tuple(found)
+            yield Share(holder, job, charged(holder, job))
 
     def limits(self, name: str) -> dict[str, int]:
         """What a Queue allows, in thousandths; nothing for one that is not there."""
         queue = self._known.queue(name)
-        return limits_of(queue) if queue is not None else {}
+        if queue is None:
+            return {}
+        return {one: amount.milli for one, amount in queue.spec.resources.items()}
+
+    def free(self, name: str) -> dict[str, int]:
+        """What its Jobs may still use, of its own and of what others lend, in thousandths."""
+        queue = self._known.queue(name)
+        if queue is None:
+            return {}
+        home = next(records_of(self._known, name), None)
+        members = live(home.status.members) if home is not None else ()
+        if queue.spec.cohort is None or all(one.queue != name for one in members):
+            members = (Member(queue=name, version=queue.version, limits=queue.spec.resources),)
+        ledger = Ledger(members)
+        for share in self._shares(records_of(self._known, name)):
+            ledger.add(share.holder.queue, share.held)
+        return ledger.free(name)
 
     def _waiting(self, name: str, shares: Sequence[Share]) -> int:
         """How many wait that were not granted their part yet."""
@@ -233,8 +249,7 @@ class QueueReader:
         """Whether a Job needs no room in a Queue, or was granted it."""
         if job.spec.queue is None:
             return True
-        record = self._known.quota(job.spec.queue)
-        return record is not None and grant_of(job, record.status.holders) is not None
+        return holder_of(self._known, job, job.spec.queue) is not None
 
     def view_of(self, job: Job) -> QueueView | None:
         """A Queue as it stands for one of its Jobs; None for a Job that is of none."""
@@ -251,14 +266,14 @@ class QueueReader:
             name=name,
             order=queue.spec.order if queue is not None else QueueOrder.BEST_EFFORT_FIFO,
             demand=demand,
-            refusal=refusal_of(queue, job, demand),
-            free=room(self.limits(name), (share.held for share in shares)),
+            refusal=refusal_of(self._known, job, demand),
+            free=self.free(name),
             shares=shares,
             unready=self._unready(name, shares),
             is_granted=self.has_part(job),
             place=place,
             of=self._waiting(name, shares),
-            before=tuple(self._before(before, self.limits(name))),
+            before=tuple(self._before(before, queue)),
             is_whole=place - 1 <= LOOKED_AT,
         )
 
@@ -271,15 +286,20 @@ class QueueReader:
     def _unready(self, name: str, shares: Sequence[Share]) -> tuple[Unready, ...]:
         """Who keeps others out, where a Queue has them wait for that."""
         queue = self._known.queue(name)
-        if queue is None or not blocks(queue):
+        if queue is None:
             return ()
-        return tuple(
-            Unready(share, _put_back_at(share.job, queue))
-            for share in shares
-            if not is_ready(share.job, share.holder)
-        )
+        known = {(share.holder.uid, share.holder.epoch): share for share in shares}
+        found = []
+        for holder in blockers(self._known, queue):
+            share = known.get((holder.uid, holder.epoch))
+            if share is None:
+                job = self._jobs.get(job_of(holder))
+                share = Share(holder, job, charged(holder, job))
+            found.append(Unready(share, _put_back_at(share.job, self._known.queue(holder.queue))))
+        return tuple(found)
 
-    def _before(self, places: Sequence[Place], limits: Mapping[str, int]) -> Iterator[Waiter]:
+    def _before(self, places: Sequence[Place], queue: Queue | None) -> Iterator[Waiter]:
+        limits = (self._known.most(queue) if queue is not None else None) or {}
         for place in places:
             job = self._jobs.get(place.job)
             demand = self._demand(job) if job is not None else None
@@ -289,12 +309,12 @@ class QueueReader:
     def _short(self, name: str, shares: Sequence[Share]) -> dict[str, Any]:
         """What is told of a Queue in either form."""
         queue, limits = self._known.queue(name), self.limits(name)
-        free = room(limits, (share.held for share in shares))
+        used, free = _used(limits, shares), self.free(name)
         oldest = self._places.oldest(name)
         job = self._jobs.get(oldest) if oldest is not None else None
         short: dict[str, Any] = {
             "name": name,
-            "resources": {one: _use(limits[one], free[one]) for one in limits},
+            "resources": {one: _use(limits[one], used[one], free[one]) for one in limits},
             "missing": queue is None,
             "admitted": len(shares),
             "waiting": self._waiting(name, shares),
@@ -305,6 +325,7 @@ class QueueReader:
             return short
         selector = queue.spec.namespace_selector
         return short | {
+            "cohort": queue.spec.cohort,
             "order": queue.spec.order,
             "stop": queue.spec.stop,
             "namespaces": selector.match_names if selector is not None else None,
@@ -327,13 +348,25 @@ class QueueReader:
             )
 
 
-def _use(limit: int, free: int) -> ResourceUse:
+def _use(limit: int, used: int, free: int) -> ResourceUse:
     return ResourceUse(
-        quota=format_milli(limit), used=format_milli(limit - free), free=format_milli(max(0, free))
+        quota=format_milli(limit),
+        used=format_milli(used),
+        free=format_milli(free),
+        borrowed=format_milli(max(0, used - limit)),
     )
 
 
-def _put_back_at(job: Job | None, queue: Queue) -> datetime | None:
+def _used(limits: Mapping[str, int], shares: Iterable[Share]) -> dict[str, int]:
+    """How much is held of each resource."""
+    used = dict.fromkeys(limits, 0)
+    for share in shares:
+        for name in used:
+            used[name] += share.held.get(name, 0)
+    return used
+
+
+def _put_back_at(job: Job | None, queue: Queue | None) -> datetime | None:
     clock = clock_of(job, policy_of(job, queue)) if job is not None else None
     return clock.ends_at if clock is not None else None
 

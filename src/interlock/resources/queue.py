@@ -19,8 +19,16 @@ from interlock.resources.job import (
 from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Status
 from interlock.resources.naming import MAX_LABEL
 from interlock.resources.pod_requests import requests_of_batch_job, requests_of_pod
-from interlock.resources.ready_gate import WaitForPodsReady
-from interlock.resources.rules import DnsLabel, Entries, Items, NounRule, OnlyWith, Unique
+from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
+from interlock.resources.rules import (
+    DnsLabel,
+    Entries,
+    ExactlyOne,
+    Items,
+    NounRule,
+    OnlyWith,
+    Unique,
+)
 from interlock.resources.transitions import tasks_left
 from interlock.resources.values.amounts import Amount
 from interlock.resources.variables import task_count
@@ -175,8 +183,12 @@ class Queue(Resource, tag="Queue", kw_only=True):
 class QuotaSpec(Noun):
     """Whose quota the record is about."""
 
-    #: The name of the Queue.
-    queue: Annotated[str, QUEUE_NAME]
+    RULES: ClassVar[tuple[NounRule, ...]] = (ExactlyOne("queue", "cohort"),)
+
+    #: The name of the Queue that has the record for itself.
+    queue: Annotated[str, QUEUE_NAME] | None = None
+    #: The name of the cohort whose Queues share the record.
+    cohort: Annotated[str, QUEUE_NAME] | None = None
 
 
 class Member(Noun):
@@ -186,10 +198,32 @@ class Member(Noun):
     #: The version of the Queue. One that is older is never written over it.
     version: int
     limits: dict[str, Amount] = {}
+    #: How much more than that it may hold, where that has a limit, and how much it lends.
+    borrowing: dict[str, Amount] | None = None
+    lending: dict[str, Amount] | None = None
     order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
     stop: StopPolicy = StopPolicy.NONE
-    #: Whether nobody is let in while somebody who was is not ready.
+    #: Whether nobody is let in while somebody who was is not ready, and of whom that is asked.
     blocks: bool = False
+    scope: BlockScope = BlockScope.QUEUE
+    #: The number of its seat in this record; a lower one than is written here is of the past.
+    seat: int = 0
+    #: Whether it has left: nothing is granted to its Jobs here any more.
+    left: bool = False
+
+
+class Seat(Noun):
+    """In which record a Queue's Jobs are granted their parts; written in the Queue's own record."""
+
+    #: The name of the record, and which of that name.
+    record: str
+    uid: str = ""
+    #: Rises with every move.
+    number: int = 0
+    #: The version of the Queue for which it was taken; an older one moves it nowhere.
+    version: int = 0
+    #: The record that it had before: whoever holds a part there is taken along.
+    came_from: str = ""
 
 
 class QuotaHolder(Noun):
@@ -218,18 +252,48 @@ class QuotaStatus(Status):
     members: tuple[Member, ...] = ()
     holders: tuple[QuotaHolder, ...] = ()
     last_token: int = 0
+    #: Where a Queue's own record says that its Jobs are granted their parts; here if it does not.
+    seat: Seat | None = None
 
 
 class QueueQuota(Resource, tag="QueueQuota", kw_only=True):
-    """The record of a quota: what its Queue allows, and who was granted a part of it."""
+    """The record of a quota: what its Queues allow, and who was granted a part of it."""
 
     spec: QuotaSpec
     status: QuotaStatus = QuotaStatus()
 
 
 def quota_name(queue: str) -> str:
-    """The name of the record of a Queue."""
+    """The name of a Queue's own record."""
     return f"queue.{queue}"
+
+
+def cohort_name(cohort: str) -> str:
+    """The name of the record that the Queues of a cohort share."""
+    return f"cohort.{cohort}"
+
+
+def record_wanted(queue: Queue) -> str:
+    """The name of the record in which a Queue's definition wants its Jobs to be granted parts."""
+    cohort = queue.spec.cohort
+    return quota_name(queue.metadata.name) if cohort is None else cohort_name(cohort)
+
+
+def records_for(own: QueueQuota | None, queue: str) -> tuple[str, ...]:
+    """The names of the records in which Jobs of a Queue may have their parts: its home first.
+
+    `own` is the Queue's own record. While a Queue moves, its Jobs may be in the one that it left.
+    """
+    seat = own.status.seat if own is not None else None
+    if seat is None:
+        return (quota_name(queue),)
+    found = dict.fromkeys((seat.record, seat.came_from, quota_name(queue)))
+    return tuple(name for name in found if name)
+
+
+def member_of(record: QueueQuota, queue: str) -> Member | None:
+    """What a record knows of a Queue."""
+    return next((one for one in record.status.members if one.queue == queue), None)
 
 
 class Demand(Noun):

@@ -18,10 +18,12 @@ from support.simulation.operation_world import (
 )
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_world import (
+    CohortWorld,
     GateWorld,
     PreemptionWorld,
     QueuePodWorld,
     QueueWorld,
+    RivalCohortWorld,
     RivalGateWorld,
     RivalPreemptionWorld,
     RivalQueuePodWorld,
@@ -62,6 +64,8 @@ WORLDS: dict[str, type[World]] = {
         RivalPreemptionWorld,
         GateWorld,
         RivalGateWorld,
+        CohortWorld,
+        RivalCohortWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
         RequestWorld,

@@ -74,7 +74,7 @@ def waiting(name: str, sequence: int, gpu: int = 8, **spec: Any) -> Job:
 
 
 def running(name: str, gpu: int, *, tasks: int = 1, done: str = "", **spec: Any) -> Job:
-    grant = QuotaGrant(queue="q", token=1, tasks=tasks)
+    grant = QuotaGrant(queue="q", token=1, tasks=tasks, awaits_ready=True)
     status = JobStatus(
         phase=JobPhase.RUNNING,
         admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED, sequence=1, quota=grant),
@@ -537,7 +537,8 @@ def test_a_queue_in_short() -> None:
 
     assert to_builtins(answer) == {
         "name": "q",
-        "resources": {"gpu": {"quota": 8, "used": 4, "free": 4}},
+        "resources": {"gpu": {"quota": 8, "used": 4, "free": 4, "borrowed": 0}},
+        "cohort": None,
         "order": "BestEffortFIFO",
         "stop": "None",
         "missing": False,
