@@ -96,7 +96,8 @@ OPERATED_BY_ANNOTATION = "interlock.dev/operated-by"
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
 #: A digest of the request that the door made the Job of, for whoever asks again with its key.
 REQUEST_ANNOTATION = "interlock.dev/request"
-#: Who created the object: as the door found out, or else as the client told it.
+#: Who created the object, as the door has proven; on a cluster without our webhook as the client
+#: told it.
 CREATOR_ANNOTATION = "interlock.dev/creator"
 
 
