@@ -97,7 +97,7 @@ def test_places_that_come_free_go_to_those_who_fit_in_the_order_in_which_they_ca
 
 def test_a_task_takes_what_its_job_says_whether_it_is_of_a_queue_or_not() -> None:
     pods = {"spec": {"containers": [{"resources": {"requests": {"nvidia.com/gpu": "1"}}}]}}
-    card = a_job("card", process=None, pod=PodTemplate(**pods))
+    card = a_job("card", process=None, pod=PodTemplate(spec=pods["spec"]))
 
     assert needs_of(a_job("cpu", resources={"cpu": Amount(500)})) == {"cpu": 500, "tasks": 1000}
     assert needs_of(a_job("none")) == {"tasks": 1000}
