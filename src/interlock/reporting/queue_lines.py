@@ -260,6 +260,7 @@ class QueueReader:
             of=self._waiting(name, shares),
             before=tuple(self._before(before, self.limits(name))),
             is_whole=place - 1 <= LOOKED_AT,
+            let_in=self._places.let_in(name),
         )
 
     def _demand(self, job: Job) -> Demand | None:

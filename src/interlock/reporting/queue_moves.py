@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from interlock.control.metrics import Durations
 from interlock.control.reconciler import Change
+from interlock.reporting.queue_why import queued_at
 from interlock.resources.admission import Eviction
 from interlock.resources.job import Job
 from interlock.resources.metadata import Condition, ConditionStatus
@@ -66,18 +67,6 @@ def moves_of(before: Job | None, after: Job, since: datetime) -> Iterator[Move]:
     yield from _let_in(before, after, since)
     yield from _ready(before, after, since)
     yield from _evicted(before, after, since)
-
-
-def queued_at(job: Job) -> datetime | None:
-    """Since when a Job could be let in: from its creation, or since it was put back and its
-    backoff is over.
-    """
-    admission = job.status.admission
-    put_back = admission.eviction.ended_at if admission.eviction is not None else None
-    if put_back is None:
-        return job.metadata.creation_timestamp
-    requeue = admission.requeue
-    return put_back if requeue is None or requeue.at is None else max(put_back, requeue.at)
 
 
 def _let_in(before: Job | None, after: Job, since: datetime) -> Iterator[Move]:
