@@ -157,12 +157,12 @@ class QueueMoves:
         if was is not None and was.metadata.uid != after.metadata.uid:
             self._known.pop(was.metadata.uid, None)
             was = None
-        queue = _queue_of(after) or (_queue_of(was) if was is not None else "")
-        if queue:
-            for move in moves_of(was, after, self._since):
+        if was is None or _is_told(was, after):
+            queue = _queue_of(after) or (_queue_of(was) if was is not None else "")
+            for move in moves_of(was, after, self._since) if queue else ():
                 self._note(move, was, after, queue)
-            if has_ended(after):
-                self._known.pop(after.metadata.uid, None)
+        if after.metadata.uid in self._known and has_ended(after):
+            del self._known[after.metadata.uid]
 
     def _note(self, move: Move, was: Job | None, job: Job, queue: str) -> None:
         is_first = isinstance(move, Evicted) and self._is_first(was, job, move)
@@ -204,6 +204,16 @@ class QueueMoves:
             return queue, OTHER
         known.add(told)
         return queue, told
+
+
+def _is_told(before: Job, after: Job) -> bool:
+    """Whether anything changed that may be a move: of most changes that is found out at once."""
+    was, now = before.status.admission, after.status.admission
+    return (
+        was.admitted_at != now.admitted_at
+        or was.eviction != now.eviction
+        or before.status.conditions != after.status.conditions
+    )
 
 
 def _queue_of(job: Job) -> str:
