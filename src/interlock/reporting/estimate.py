@@ -57,9 +57,9 @@ class Pace(Struct, frozen=True):
         gap = (self.last - self.first) / (self.turns - 1)
         # Whoever came in the first turn says nothing of how long that took.
         turns = -(-place * self.turns // self.count)
-        at = self.last + gap * turns
-        # A turn that is late already is counted from now on.
-        return at if at > now else now + gap * turns
+        # Where the next turn is late already, all are counted from now on.
+        begin = self.last if self.last + gap > now else now
+        return begin + gap * turns
 
 
 def pace_of(let_in: Sequence[datetime], now: datetime) -> Pace | None:
