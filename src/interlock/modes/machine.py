@@ -27,7 +27,7 @@ from interlock.control.write_fence import WriteFence
 from interlock.errors import InterlockError
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
-from interlock.modes.queue_metrics import QueueMetrics
+from interlock.modes.queue_metrics import QueueMetrics, QueueMoveMetrics
 from interlock.modes.settings import Sweeping
 from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
@@ -35,6 +35,7 @@ from interlock.plane import ControlPlane
 from interlock.reporting.finished_jobs import FinishedJobs
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.live_jobs import LiveJobs
+from interlock.reporting.queue_moves import QueueMoves
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
@@ -203,6 +204,7 @@ class Machine:
         roster = self._roster = JobIndex()
         waiters = Waiters()
         logs = self._logs = MachineLogs(data, roster)
+        moves = QueueMoves(clock.now(), lambda: self.plane.fence.is_open)
         self.plane = logs.plane = ControlPlane(
             store=store,
             journal=store.journal,
@@ -213,6 +215,7 @@ class Machine:
             observers=(
                 roster.observe,
                 waiters.observe,
+                moves.observe,
                 self._observe,
                 logs.followers.observe,
                 logs.removals.observe,
@@ -238,6 +241,7 @@ class Machine:
             archive=self._finished,
         )
         registry.register(QueueMetrics(self._reporting.queues))
+        registry.register(QueueMoveMetrics(moves))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
         jobs = self.plane.cache(Job)
         self._sweeper = Sweeper(lambda: self.plane.loop, jobs, roster, clock, sweeping)

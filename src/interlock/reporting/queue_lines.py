@@ -16,6 +16,7 @@ from interlock.admission.queues.ledger import Ledger
 from interlock.admission.queues.seats import holder_of, live, records_of
 from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
+from interlock.reporting.estimate import pace_of
 from interlock.reporting.queue_places import QueuePlaces
 from interlock.reporting.queue_why import (
     QueueView,
@@ -120,6 +121,8 @@ class QueueWaiterAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, r
     since: datetime | None = None
     #: What it needs at the least.
     needs: dict[str, Told]
+    #: About when its turn comes, if the line moves on as it did; `why` of it may know more.
+    about: datetime | None = None
 
 
 class QueueDetail(QueueAnswer, frozen=True, kw_only=True, rename="camel"):
@@ -183,7 +186,7 @@ class QueueReader:
         line = self._line(name, shares, max(limit, 1))
         if self._known.queue(name) is None and not shares and not line:
             return None
-        waiters = tuple(self._waiters(line[:limit]))
+        waiters = tuple(self._waiters(name, line[:limit], now))
         first = self._jobs.get(line[0].job) if line else None
         view = self.view_of(first) if first is not None else None
         wait = queue_wait(view, first, now) if view is not None and first is not None else None
@@ -275,6 +278,7 @@ class QueueReader:
             of=self._waiting(name, shares),
             before=tuple(self._before(before, queue)),
             is_whole=place - 1 <= LOOKED_AT,
+            let_in=self._places.let_in(name),
         )
 
     def _demand(self, job: Job) -> Demand | None:
@@ -331,12 +335,16 @@ class QueueReader:
             "namespaces": selector.match_names if selector is not None else None,
         }
 
-    def _waiters(self, places: Sequence[Place]) -> Iterator[QueueWaiterAnswer]:
+    def _waiters(
+        self, name: str, places: Sequence[Place], now: datetime
+    ) -> Iterator[QueueWaiterAnswer]:
+        queue, pace = self._known.queue(name), pace_of(self._places.let_in(name), now)
         for at, place in enumerate(places):
             job = self._jobs.get(place.job)
             demand = self._demand(job) if job is not None else None
             if job is None or demand is None:
                 continue
+            may_come = refusal_of(queue, job, demand) is None
             yield QueueWaiterAnswer(
                 place=at + 1,
                 job=job.metadata.name,
@@ -345,6 +353,7 @@ class QueueReader:
                 priority=job.spec.priority,
                 since=waiting_since(job),
                 needs=_amounts(taken(demand.least, demand.each)),
+                about=pace.reaches(at + 1, now) if pace is not None and may_come else None,
             )
 
 
