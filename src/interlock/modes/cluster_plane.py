@@ -119,6 +119,7 @@ class ClusterPlane:
                 most_tasks=settings.most_tasks,
                 patience=_PATIENCE,
                 launches_at_once=_LAUNCHES_AT_ONCE,
+                wait_for_pods_ready=settings.wait_for_pods_ready,
                 collects=False,
             ),
         )
@@ -137,6 +138,7 @@ class ClusterPlane:
             waiters=waiters,
             places=PendingPlaces(self.roster, self.plane.cache(Job).get, settings.max_pending),
             namespace=namespace,
+            system=settings.wait_for_pods_ready,
         )
         registry.register(QueueMetrics(self._reporting.queues))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from interlock.admission.claims.proof import grant_of
 from interlock.admission.lines import Place
-from interlock.admission.queues.cycle import room
+from interlock.admission.queues.cycle import member_of, room
 from interlock.admission.queues.demands import (
     KnownQueues,
     blocks,
@@ -24,6 +24,7 @@ from interlock.admission.queues.demands import (
 from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
 from interlock.reporting.queue_places import QueuePlaces
+from interlock.reporting.queue_policy import ReadyValue, ready_values
 from interlock.reporting.queue_why import (
     QueueView,
     Share,
@@ -47,6 +48,7 @@ from interlock.resources.queue import (
     in_terms_of,
     taken,
 )
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.values.amounts import format_milli
 
 #: How many of a line are told when nothing is said.
@@ -132,6 +134,8 @@ class QueueDetail(QueueAnswer, frozen=True, kw_only=True, rename="camel"):
     waiters: tuple[QueueWaiterAnswer, ...] = ()
     #: Why the first of them waits.
     why: str = ""
+    #: What holds for Jobs that say nothing themselves; empty where they need not be ready in time.
+    wait_for_pods_ready: tuple[ReadyValue, ...] = ()
 
 
 class Level(Struct, frozen=True):
@@ -154,13 +158,18 @@ class QueueReader:
         quotas: Cache[QueueQuota],
         places: QueuePlaces,
         namespace: str = "",
+        system: WaitForPodsReady | None = None,
     ) -> None:
-        """Read from caches; `namespace` is the one whose Jobs are known, empty for all."""
+        """Read from caches; `namespace` is the one whose Jobs are known, empty for all.
+
+        `system` is what holds for all Queues that do not say otherwise. Who is not the control
+        plane finds it in the records.
+        """
         self._jobs = jobs
         self._queues = queues
         self._quotas = quotas
         self._places = places
-        self._known = KnownQueues(jobs, queues, quotas, namespace)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, system)
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
@@ -195,7 +204,16 @@ class QueueReader:
             holders=tuple(map(_holder, shares)),
             waiters=waiters,
             why=wait.message if wait is not None else "",
+            wait_for_pods_ready=ready_values(self._known.queue(name), self._system(name)),
         )
+
+    def _system(self, name: str) -> WaitForPodsReady | None:
+        """What holds for all Queues that do not say otherwise."""
+        if self._known.system is not None:
+            return self._known.system
+        record = self._known.quota(name)
+        member = member_of(record, name) if record is not None else None
+        return member.ready if member is not None else None
 
     def shares(self, name: str) -> tuple[Share, ...]:
         """What the holders of a quota that may still be doing something hold of it."""
@@ -255,6 +273,7 @@ class QueueReader:
             free=room(self.limits(name), (share.held for share in shares)),
             shares=shares,
             unready=self._unready(name, shares),
+            clock=clock_of(job, policy_of(job, queue, self._system(name))),
             is_granted=self.has_part(job),
             place=place,
             of=self._waiting(name, shares),
@@ -264,17 +283,17 @@ class QueueReader:
 
     def _demand(self, job: Job) -> Demand | None:
         """What a Job asks for, under the names that its Queue has for it."""
-        demand = demand_of(job.spec)
+        demand = demand_of(job)
         queue = self._known.queue(demand.queue) if demand is not None else None
         return in_terms_of(queue.spec, demand) if demand is not None and queue else demand
 
     def _unready(self, name: str, shares: Sequence[Share]) -> tuple[Unready, ...]:
         """Who keeps others out, where a Queue has them wait for that."""
-        queue = self._known.queue(name)
-        if queue is None or not blocks(queue):
+        queue, system = self._known.queue(name), self._system(name)
+        if queue is None or not blocks(queue, system):
             return ()
         return tuple(
-            Unready(share, _put_back_at(share.job, queue))
+            Unready(share, _put_back_at(share.job, queue, system))
             for share in shares
             if not is_ready(share.job, share.holder)
         )
@@ -333,8 +352,8 @@ def _use(limit: int, free: int) -> ResourceUse:
     )
 
 
-def _put_back_at(job: Job | None, queue: Queue) -> datetime | None:
-    clock = clock_of(job, policy_of(job, queue)) if job is not None else None
+def _put_back_at(job: Job | None, queue: Queue, system: WaitForPodsReady | None) -> datetime | None:
+    clock = clock_of(job, policy_of(job, queue, system)) if job is not None else None
     return clock.ends_at if clock is not None else None
 
 

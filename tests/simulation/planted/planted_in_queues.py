@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from mutation import Seam, mutation
 
 from interlock.admission.ready_timers import Clock
+from interlock.resources.admission import EvictionCause
 from interlock.resources.job import Job
 from interlock.resources.queue import Member, Queue, QueueQuota, StopPolicy
-from interlock.resources.readiness import ReadyReason
 from interlock.resources.ready_gate import ReadyPolicy
 from interlock.resources.transitions import is_admitted, is_evicting
 from support.simulation.queue_world import GateWorld, PreemptionWorld, QueueWorld, RivalQueueWorld
@@ -168,11 +168,11 @@ def a_free_lock_wakes_no_queue(_: Any) -> Any:
 
 @mutation(CAUSE, DRAINED, caught_by="PutBackForCause", in_worlds=queued(QueueWorld))
 def a_queue_that_holds_is_drained(really: Callable[..., Any]) -> Any:
-    def drained(job: Job, queue: Queue | None, now: datetime) -> Any:
+    def drained(job: Job, queue: Queue | None, system: Any, now: datetime) -> Any:
         if queue is not None and queue.spec.stop is not StopPolicy.NONE:
             spec = replace(queue.spec, stop=StopPolicy.HOLD_AND_DRAIN)
             queue = replace(queue, spec=spec)
-        return really(job, queue, now)
+        return really(job, queue, system, now)
 
     return drained
 
@@ -247,6 +247,6 @@ def who_is_ready_is_late_too(_: Any) -> Any:
         admitted_at = job.status.admission.admitted_at
         if not policy.is_on or admitted_at is None:
             return None
-        return Clock(admitted_at + policy.timeout, ReadyReason.WAIT_FOR_START)
+        return Clock(admitted_at + policy.timeout, EvictionCause.WAIT_FOR_START)
 
     return clock_of

@@ -148,7 +148,7 @@ def test_what_counts_as_forgotten(job: BatchJob, forgotten: bool) -> None:
 
 
 def counting(
-    parallelism: int, completions: int | None, *, uncounted: int = 0, **counters: int
+    parallelism: int, completions: int | None, *, uncounted: int = 0, **counters: Any
 ) -> BatchJob:
     """A batch Job that runs, with what its controller has counted so far."""
     job = a_batch_job(startTime=before(9), **counters)

@@ -74,6 +74,7 @@ from interlock.resources.queue import (
     quota_name,
     taken,
 )
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.transitions import ended_at
 from interlock.resources.values.amounts import Amount
 
@@ -109,6 +110,8 @@ class QuotaRecordView(Struct, frozen=True, kw_only=True):
     name: str
     queue: Queue | None
     record: QueueQuota | None
+    #: What holds for all Queues that do not say otherwise.
+    system: WaitForPodsReady | None = None
     #: Holders that may still be doing something. All others are proven not to.
     kept: tuple[QuotaHolder, ...] = ()
     #: When the first of those who are proven to hold nothing was over, if that is known.
@@ -140,6 +143,7 @@ def view_of(
         name=name,
         queue=queue,
         record=record,
+        system=known.system,
         kept=kept,
         over_since=min((at for at in over if at is not None), default=None),
         parts=tuple(cycle.parts) if cycle is not None else (),
@@ -181,7 +185,7 @@ class _Cycle:
                 self._holdings.append(Holding(job, holder, counted[-1]))
         self._free = room(self._limits, counted)
         self._most = MOST_GRANTS
-        if blocks(queue):
+        if blocks(queue, known.system):
             # One at a time, and the next when that one is ready.
             is_clear = all(is_ready(known.jobs.get(job_of(holder)), holder) for holder in kept)
             self._most = 1 if is_clear else 0
@@ -434,9 +438,11 @@ def _members(view: QuotaRecordView, record: QueueQuota) -> tuple[Member, ...]:
         limits=queue.spec.resources,
         order=queue.spec.order,
         stop=queue.spec.stop,
-        blocks=blocks(queue),
+        blocks=blocks(queue, view.system),
+        ready=view.system,
     )
-    if known is not None and (known.version >= queue.version or _same(known, newest)):
+    # What holds for all Queues changes with no version of this one.
+    if known is not None and (known.version > queue.version or _same(known, newest)):
         return record.status.members
     return (newest,)
 

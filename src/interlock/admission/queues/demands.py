@@ -25,7 +25,7 @@ from interlock.resources.queue import (
     taken,
 )
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import ready_policy
+from interlock.resources.ready_gate import WaitForPodsReady, ready_policy
 
 
 class Queues(Protocol):
@@ -52,6 +52,8 @@ class KnownQueues(Struct, frozen=True):
     quotas: Quotas
     #: The one namespace whose Jobs are known; empty for all of them.
     namespace: str = ""
+    #: What holds for all Queues that do not say otherwise.
+    system: WaitForPodsReady | None = None
 
     def is_done(self, holder: QuotaHolder) -> bool:
         """Whether a grant is proven to count for nothing.
@@ -76,9 +78,9 @@ def job_of(holder: QuotaHolder) -> Key:
     return Key("Job", holder.namespace, holder.job)
 
 
-def blocks(queue: Queue) -> bool:
+def blocks(queue: Queue, system: WaitForPodsReady | None = None) -> bool:
     """Whether a Queue lets nobody in while somebody who was let in is not ready."""
-    policy = ready_policy(queue.spec.wait_for_pods_ready)
+    policy = ready_policy(system, queue.spec.wait_for_pods_ready)
     return policy.is_on and policy.blocks
 
 
@@ -115,6 +117,8 @@ class QuotaView(Struct, frozen=True, kw_only=True):
     is_good: bool = True
     #: Whether it has to be ready in time once it is let in.
     awaits_ready: bool = False
+    #: Whether its tasks have to be placed in time.
+    awaits_places: bool = False
     #: Whether nobody is let in now, since somebody who was is not ready.
     is_gated: bool = False
 
@@ -132,7 +136,7 @@ class QuotaView(Struct, frozen=True, kw_only=True):
 
 def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
     """What a Job asks of a Queue and was granted; None for one that asks for nothing."""
-    demand = demand_of(job.spec)
+    demand = demand_of(job)
     if demand is None:
         return None
     queue = known.queue(demand.queue)
@@ -140,16 +144,18 @@ def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
         demand = in_terms_of(queue.spec, demand)
     record = known.quota(demand.queue)
     holder = grant_of(job, record.status.holders) if record is not None else None
-    policy = policy_of(job, queue)
+    policy = policy_of(job, queue, known.system)
+    is_awaited = policy.is_on and not keeps_its_turn(job.spec)
     return QuotaView(
         demand=demand,
         holder=holder,
         refusal=refusal_of(queue, job, demand),
-        awaits_ready=policy.is_on and not keeps_its_turn(job.spec),
+        awaits_ready=is_awaited,
+        awaits_places=is_awaited and policy.unscheduled_timeout is not None,
         is_gated=(
             queue is not None
             and holder is None
-            and blocks(queue)
+            and blocks(queue, known.system)
             and next(blockers(known, record), None) is not None
         ),
         is_good=holder is None or _is_what_is_asked(holder, demand),

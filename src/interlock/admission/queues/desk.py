@@ -18,6 +18,7 @@ from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import PreemptionPolicy, Queue, QueueQuota, QuotaHolder, demand_of
 from interlock.resources.readiness import is_ready_now
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
 
 
@@ -33,10 +34,17 @@ class QueueDesk:
     """Keeps the lines of all Queues, and looks at quotas."""
 
     def __init__(
-        self, jobs: Cache[Job], queues: Cache[Queue], quotas: Cache[QueueQuota], namespace: str = ""
+        self,
+        jobs: Cache[Job],
+        queues: Cache[Queue],
+        quotas: Cache[QueueQuota],
+        namespace: str = "",
+        system: WaitForPodsReady | None = None,
     ) -> None:
+        """Look at caches; `system` is what holds for all Queues that do not say otherwise."""
+        self.system = system
         self._quotas = quotas
-        self._known = KnownQueues(jobs, queues, quotas, namespace)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, system)
         self._lines = QueueLines()
         #: The Jobs that are not over, by the Queue they name, and the Queue of each.
         self._members: dict[str, dict[Key, None]] = {}
@@ -54,7 +62,7 @@ class QueueDesk:
         if not was and not now:
             return
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
-        demand = demand_of(expected.spec) if expected is not None else None
+        demand = demand_of(expected) if expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):

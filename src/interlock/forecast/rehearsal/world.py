@@ -36,6 +36,7 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.modes import Mode
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.router import Router
 from interlock.runtimes.workers.dispatcher import LEASE_S, Dispatcher
@@ -85,7 +86,12 @@ class Plane:
             connect=self._connect,
             election=election,
             observers=(self._observe,),
-            settings=PlaneSettings(mode=world.mode, most_tasks=world.most_tasks, patience=_AT_ONCE),
+            settings=PlaneSettings(
+                mode=world.mode,
+                most_tasks=world.most_tasks,
+                patience=_AT_ONCE,
+                wait_for_pods_ready=world.wait_for_pods_ready,
+            ),
         )
 
     def start(self) -> None:
@@ -129,10 +135,12 @@ class World:
         most_tasks: int = 1000,
         workers: int | None = None,
         most_steps: int | None = None,
+        wait_for_pods_ready: WaitForPodsReady | None = None,
     ) -> None:
         self.start = start
         self.mode = mode
         self.most_tasks = most_tasks
+        self.wait_for_pods_ready = wait_for_pods_ready
         self.loop = CalmLoop(most_steps)
         self.lines: list[Line] = []
         identities = SeededIdentities(Random("rehearsal"))
