@@ -46,6 +46,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
 from interlock.resources.queue import Queue, QueueQuota
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import MOST_AT_ONCE, TaskReport
 from interlock.schedules.reconciler import SchedulesReconciler
 from interlock.store.contract import Journal, Store
@@ -73,6 +74,8 @@ class PlaneSettings(Struct, frozen=True, kw_only=True):
     launches_at_once: int = MOST_AT_ONCE
     #: After how many resources a first look at all of them lets others have a turn.
     part: int = PART
+    #: What holds for all Queues that do not say otherwise.
+    wait_for_pods_ready: WaitForPodsReady | None = None
     #: Whether what goes with its owner or namespace is seen to here; a cluster does it by itself.
     collects: bool = True
 
@@ -107,8 +110,11 @@ def _schedules(site: Site) -> Reconciler:
 def _admission(site: Site) -> Reconciler:
     of = site.caches.of
     owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
-    queues = QueueDesk(of(Job), of(Queue), of(QueueQuota), site.settings.namespace)
-    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners, queues)
+    settings = site.settings
+    queues = QueueDesk(
+        of(Job), of(Queue), of(QueueQuota), settings.namespace, settings.wait_for_pods_ready
+    )
+    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, settings.mode, owners, queues)
 
 
 def _execution(site: Site) -> Reconciler:

@@ -97,7 +97,7 @@ class AdmissionReconciler:
             if job is None or has_ended(job):
                 return Decision()
             if is_admitted(job):
-                return decide_eviction(job, now, self._queues.queue_of(job))
+                return decide_eviction(job, now, self._queues.queue_of(job), self._queues.system)
             return decide_job(self.view_of_job(job), now)
         if key.kind == "QueueQuota":
             return self._queues.decide(key, self._way_is_clear, now)

@@ -122,6 +122,7 @@ class ClusterPlane:
                 most_tasks=settings.most_tasks,
                 patience=_PATIENCE,
                 launches_at_once=_LAUNCHES_AT_ONCE,
+                wait_for_pods_ready=settings.wait_for_pods_ready,
                 collects=False,
             ),
         )
@@ -140,6 +141,7 @@ class ClusterPlane:
             waiters=waiters,
             places=PendingPlaces(self.roster, self.plane.cache(Job).get, settings.max_pending),
             namespace=namespace,
+            system=settings.wait_for_pods_ready,
         )
         registry.register(QueueMetrics(self._reporting.queues))
         registry.register(QueueMoveMetrics(moves))

@@ -28,6 +28,7 @@ from interlock.api.submitting import Desk
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
+from interlock.modes.ready_policy import ReadyPolicyError
 from interlock.modes.reloading import Reloading
 from interlock.modes.server_log import log_to
 from interlock.modes.serving import (
@@ -38,6 +39,7 @@ from interlock.modes.serving import (
     read_certificate,
     run_to_the_end,
     short_version,
+    tell_error,
     url_of,
 )
 from interlock.modes.settings import (
@@ -311,10 +313,14 @@ def _machine(
         worker_lease_s=settings.worker_lease_s,
         sweeping=settings.sweeping,
         keep_finished_s=settings.keep_finished_s,
+        wait_for_pods_ready=settings.wait_for_pods_ready,
     )
 
 
 def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = _machine) -> int:
     """Run the server as the whole program; returns its exit code."""
-    settings = given if isinstance(given, EmbeddedSettings) else read_settings(given)
+    try:
+        settings = given if isinstance(given, EmbeddedSettings) else read_settings(given)
+    except ReadyPolicyError as error:
+        return tell_error(error)
     return run_to_the_end(lambda say, stop: serve_until(settings, say, stop, make_plane))

@@ -31,7 +31,7 @@ from interlock.modes.queue_metrics import QueueMetrics, QueueMoveMetrics
 from interlock.modes.settings import Sweeping
 from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
-from interlock.plane import ControlPlane
+from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.finished_jobs import FinishedJobs
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.live_jobs import LiveJobs
@@ -39,6 +39,7 @@ from interlock.reporting.queue_moves import QueueMoves
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import TaskId
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.health import PATIENCE_S, Health
@@ -190,6 +191,7 @@ class Machine:
         worker_lease_s: float = LEASE_S,
         sweeping: Sweeping = Sweeping(),  # noqa: B008 (it cannot be changed)
         keep_finished_s: float = KEEP_FINISHED_S,
+        wait_for_pods_ready: WaitForPodsReady | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -220,6 +222,7 @@ class Machine:
                 logs.followers.observe,
                 logs.removals.observe,
             ),
+            settings=PlaneSettings(wait_for_pods_ready=wait_for_pods_ready),
             restored=store,
         )
         registry.register(self.plane.metrics.registry)
@@ -239,6 +242,7 @@ class Machine:
             stalled=self._stalled,
             waiters=waiters,
             archive=self._finished,
+            system=wait_for_pods_ready,
         )
         registry.register(QueueMetrics(self._reporting.queues))
         registry.register(QueueMoveMetrics(moves))

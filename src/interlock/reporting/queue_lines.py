@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.admission.lines import Place
 from interlock.admission.queues.demands import blockers, could_ever_fit, refusal_of
@@ -18,6 +19,7 @@ from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
 from interlock.reporting.estimate import pace_of
 from interlock.reporting.queue_places import QueuePlaces
+from interlock.reporting.queue_policy import ReadyValue, ready_values
 from interlock.reporting.queue_why import (
     QueueView,
     Share,
@@ -40,8 +42,10 @@ from interlock.resources.queue import (
     charged,
     demand_of,
     in_terms_of,
+    member_of,
     taken,
 )
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.values.amounts import format_milli
 
 #: How many of a line are told when nothing is said.
@@ -133,6 +137,8 @@ class QueueDetail(QueueAnswer, frozen=True, kw_only=True, rename="camel"):
     waiters: tuple[QueueWaiterAnswer, ...] = ()
     #: Why the first of them waits.
     why: str = ""
+    #: What holds for Jobs that say nothing themselves; empty where they need not be ready in time.
+    wait_for_pods_ready: tuple[ReadyValue, ...] = ()
 
 
 class Level(Struct, frozen=True):
@@ -155,13 +161,18 @@ class QueueReader:
         quotas: Cache[QueueQuota],
         places: QueuePlaces,
         namespace: str = "",
+        system: WaitForPodsReady | None = None,
     ) -> None:
-        """Read from caches; `namespace` is the one whose Jobs are known, empty for all."""
+        """Read from caches; `namespace` is the one whose Jobs are known, empty for all.
+
+        `system` is what holds for all Queues that do not say otherwise. Who is not the control
+        plane finds it in the records.
+        """
         self._jobs = jobs
         self._queues = queues
         self._quotas = quotas
         self._places = places
-        self._known = KnownQueues(jobs, queues, quotas, namespace)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, system=system)
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
@@ -195,7 +206,16 @@ class QueueReader:
             holders=tuple(map(_holder, shares)),
             waiters=waiters,
             why=wait.message if wait is not None else "",
+            wait_for_pods_ready=ready_values(self._known.queue(name), self._system(name)),
         )
+
+    def _system(self, name: str) -> WaitForPodsReady | None:
+        """What holds for all Queues that do not say otherwise."""
+        if self._known.system is not None:
+            return self._known.system
+        record = next(records_of(self._known, name), None)
+        member = member_of(record, name) if record is not None else None
+        return member.ready if member is not None else None
 
     def shares(self, name: str) -> tuple[Share, ...]:
         """What the holders of a quota that may still be doing something hold of it."""
@@ -273,6 +293,7 @@ class QueueReader:
             free=self.free(name),
             shares=shares,
             unready=self._unready(name, shares),
+            clock=clock_of(job, policy_of(job, queue, self._system(name))),
             is_granted=self.has_part(job),
             place=place,
             of=self._waiting(name, shares),
@@ -283,7 +304,7 @@ class QueueReader:
 
     def _demand(self, job: Job) -> Demand | None:
         """What a Job asks for, under the names that its Queue has for it."""
-        demand = demand_of(job.spec)
+        demand = demand_of(job)
         queue = self._known.queue(demand.queue) if demand is not None else None
         return in_terms_of(queue.spec, demand) if demand is not None and queue else demand
 
@@ -294,12 +315,14 @@ class QueueReader:
             return ()
         known = {(share.holder.uid, share.holder.epoch): share for share in shares}
         found = []
-        for holder in blockers(self._known, queue):
+        system = self._system(name)
+        for holder in blockers(replace(self._known, system=system), queue):
             share = known.get((holder.uid, holder.epoch))
             if share is None:
                 job = self._jobs.get(job_of(holder))
                 share = Share(holder, job, charged(holder, job))
-            found.append(Unready(share, _put_back_at(share.job, self._known.queue(holder.queue))))
+            theirs = self._known.queue(holder.queue)
+            found.append(Unready(share, _put_back_at(share.job, theirs, system)))
         return tuple(found)
 
     def _before(self, places: Sequence[Place], queue: Queue | None) -> Iterator[Waiter]:
@@ -338,13 +361,13 @@ class QueueReader:
     def _waiters(
         self, name: str, places: Sequence[Place], now: datetime
     ) -> Iterator[QueueWaiterAnswer]:
-        queue, pace = self._known.queue(name), pace_of(self._places.let_in(name), now)
+        pace = pace_of(self._places.let_in(name), now)
         for at, place in enumerate(places):
             job = self._jobs.get(place.job)
             demand = self._demand(job) if job is not None else None
             if job is None or demand is None:
                 continue
-            may_come = refusal_of(queue, job, demand) is None
+            may_come = refusal_of(self._known, job, demand) is None
             yield QueueWaiterAnswer(
                 place=at + 1,
                 job=job.metadata.name,
@@ -375,8 +398,10 @@ def _used(limits: Mapping[str, int], shares: Iterable[Share]) -> dict[str, int]:
     return used
 
 
-def _put_back_at(job: Job | None, queue: Queue | None) -> datetime | None:
-    clock = clock_of(job, policy_of(job, queue)) if job is not None else None
+def _put_back_at(
+    job: Job | None, queue: Queue | None, system: WaitForPodsReady | None
+) -> datetime | None:
+    clock = clock_of(job, policy_of(job, queue, system)) if job is not None else None
     return clock.ends_at if clock is not None else None
 
 

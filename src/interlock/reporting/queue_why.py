@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from interlock.admission.ready_timers import Clock
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.queue import Demand, QueueOrder, QuotaHolder, taken
@@ -82,6 +83,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
     shares: tuple[Share, ...] = ()
     #: Who keeps everybody out until they are ready.
     unready: tuple[Unready, ...] = ()
+    #: When the Job is put back that was let in, unless it is ready or placed by then.
+    clock: Clock | None = None
     #: Whether the Job was granted its part.
     is_granted: bool = False
     #: The Job's place in the line, counted from 1; 0 when it stands in none.

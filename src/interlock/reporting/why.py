@@ -29,6 +29,7 @@ from interlock.reporting.queue_why import (
 )
 from interlock.resources.admission import (
     AdmissionPhase,
+    EvictionCause,
     EvictionReason,
     Grant,
     Wait,
@@ -45,6 +46,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
+from interlock.resources.placement import UNSCHEDULED, placed, pods_scheduled
 from interlock.resources.readiness import counted, granted_to, pods_ready
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
@@ -121,7 +123,13 @@ def explain(view: WhyView, now: datetime) -> Why:
         summary=_summary(job, waits, now, is_let_in=not claims),
         waits=waits,
         estimate=_estimate(view, waits, now),
-        details=(*_stalled_details(view), *_details(job, now), *_part(view), *claims),
+        details=(
+            *_stalled_details(view),
+            *_details(job, now),
+            *_put_back_by(view, now),
+            *_part(view),
+            *claims,
+        ),
         locks={grant.key: grant.token for grant in _grants(view) if _is_proven(view, grant)},
     )
 
@@ -412,6 +420,7 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
         yield "trouble", _trouble_words(trouble, now)
     yield from _eviction(job, now)
     yield from _readiness(job, now)
+    yield from _placement(job, now)
     yield from step_details(job)
     if job.is_going:
         yield "deleted", f"it goes as soon as {_goes_once(job)}"
@@ -474,6 +483,35 @@ def _readiness(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     since_then = clock_time(condition.last_transition_time, now)
     told = f"{is_so} of {plural(needed, 'task')} ready or done"
     yield "ready", f"{condition.reason}: {told} (since {since_then})"
+
+
+def _placement(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
+    """How many of the tasks that have to be ready have no place to run, and since when."""
+    condition = pods_scheduled(job)
+    if condition is None or condition.reason != UNSCHEDULED or has_ended(job):
+        return
+    has, needed = placed(job.spec, job.status.execution, job.status.admission)
+    if has >= needed or not is_admitted(job):
+        return
+    verb = "is" if needed - has == 1 else "are"
+    since_then = clock_time(condition.last_transition_time, now)
+    told = f"{needed - has} of {plural(needed, 'task')} {verb} placed nowhere since {since_then}"
+    yield "places", told
+
+
+def _put_back_by(view: WhyView, now: datetime) -> Iterable[tuple[str, str]]:
+    """When a Job that is not ready is put back at the latest, and what would save it from that."""
+    clock = view.queue.clock if view.queue is not None else None
+    if clock is not None:
+        wanted = _WANTED_BY[clock.cause]
+        yield "put back", f"at {clock_time(clock.ends_at, now)}, if {wanted} ({clock.cause.value})"
+
+
+_WANTED_BY = {
+    EvictionCause.WAIT_FOR_START: "it is not ready by then",
+    EvictionCause.WAIT_FOR_RECOVERY: "it is not ready again by then",
+    EvictionCause.UNSCHEDULED: "not all of these tasks have a place by then",
+}
 
 
 def _ends(job: Job) -> Iterable[tuple[str, str]]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
 from interlock.resources.job import Job, JobPhase, JobStatus
 from interlock.resources.metadata import Condition, ConditionStatus
+from interlock.resources.placement import with_placement
 from interlock.resources.readiness import with_readiness
 from interlock.resources.tasks import (
     ExecutionReason,
@@ -216,6 +217,7 @@ def moved(
     if phase is not was:
         conditions = _conditions(conditions, admission.phase, phase, now)
     conditions = with_readiness(job, conditions, admission, execution, now)
+    conditions = with_placement(job, conditions, admission, execution, now)
     return replace(
         job.status,
         phase=phase,

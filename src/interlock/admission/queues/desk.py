@@ -34,7 +34,7 @@ from interlock.resources.queue import (
     record_wanted,
 )
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import BlockScope
+from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
 
 __all__ = ["QUOTA_INDEXES", "QueueDesk"]
@@ -44,8 +44,15 @@ class QueueDesk:
     """Keeps the lines of all Queues, and looks at quotas."""
 
     def __init__(
-        self, jobs: Cache[Job], queues: Cache[Queue], quotas: Cache[QueueQuota], namespace: str = ""
+        self,
+        jobs: Cache[Job],
+        queues: Cache[Queue],
+        quotas: Cache[QueueQuota],
+        namespace: str = "",
+        system: WaitForPodsReady | None = None,
     ) -> None:
+        """Look at caches; `system` is what holds for all Queues that do not say otherwise."""
+        self.system = system
         self._jobs = jobs
         self._quotas = quotas
         #: The Queues of each cohort, those of them that have others make room, and those whose gate
@@ -53,7 +60,7 @@ class QueueDesk:
         self._cohorts: dict[str, dict[str, None]] = {}
         self._preempting: dict[str, None] = {}
         self._gated_by_all: dict[str, None] = {}
-        self._known = KnownQueues(jobs, queues, quotas, namespace, self._cohorts)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, self._cohorts, system)
         self._lines = QueueLines()
         #: The Jobs that are not over, by the Queue they name, and the Queue of each.
         self._members: dict[str, dict[Key, None]] = {}
@@ -71,7 +78,7 @@ class QueueDesk:
         if not was and not now:
             return
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
-        demand = demand_of(expected.spec) if expected is not None else None
+        demand = demand_of(expected) if expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):
@@ -99,7 +106,7 @@ class QueueDesk:
                 del self._cohorts[before.spec.cohort]
         if after is not None and after.spec.cohort is not None:
             self._cohorts.setdefault(after.spec.cohort, {})[name] = None
-        gate = gate_of(after) if after is not None else None
+        gate = gate_of(after, self.system) if after is not None else None
         is_gated_by_all = (
             gate is not None and gate.is_on and gate.blocks and gate.scope is BlockScope.SYSTEM
         )

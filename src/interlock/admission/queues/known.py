@@ -18,6 +18,7 @@ from interlock.resources.queue import (
     member_of,
     quota_name,
 )
+from interlock.resources.ready_gate import WaitForPodsReady
 
 #: By what the records of quotas are found: who holds a part, and where a Queue has its seat.
 BY_HOLDER = "holder"
@@ -75,6 +76,8 @@ class KnownQueues(Struct, frozen=True):
     namespace: str = ""
     #: The names of the Queues of each cohort.
     cohorts: Mapping[str, Mapping[str, None]] = {}
+    #: What holds for all Queues that do not say otherwise.
+    system: WaitForPodsReady | None = None
     #: What the Queues of a record could use at the most, as long as it stays as it is.
     _most: dict[str, tuple[Any, dict[str, dict[str, int]]]] = field(default_factory=dict)
     #: Who holds what by a record, as long as it stays as it is.

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import field
 
 from interlock.resources.metadata import Noun
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.values.amounts import Amount
 from interlock.resources.values.durations import Duration, parse_duration
 
@@ -44,6 +45,8 @@ class Settings(Noun):
     max_tasks: int = 1000
     #: How many workers there are for Python steps; each does one thing at a time.
     workers: int = 1
+    #: What holds for all Queues that do not say otherwise about being ready in time.
+    wait_for_pods_ready: WaitForPodsReady | None = None
     #: How much the machine has of each resource, `tasks` too, whatever the quota of a Queue says.
     #: Of what is not named it has enough.
     capacity: Capacities | None = None

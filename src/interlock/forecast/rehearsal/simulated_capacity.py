@@ -59,7 +59,7 @@ def needs_of(job: Job | None) -> Needs:
     if job is None:
         return taken(1, {})
     # It takes what it would ask a Queue for, whether it is of one or not.
-    demand = demand_of(replace(job.spec, queue=job.spec.queue or "any"))
+    demand = demand_of(replace(job, spec=replace(job.spec, queue=job.spec.queue or "any")))
     assert demand is not None, f"{job.key}: a Job of a Queue asks it for something"
     return taken(1, demand.each)
 

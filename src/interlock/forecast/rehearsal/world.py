@@ -37,6 +37,7 @@ from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.modes import Mode
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import TaskOrder
 from interlock.resources.values.amounts import Amount
 from interlock.resources.work_types import WORKERS
@@ -88,7 +89,12 @@ class Plane:
             connect=self._connect,
             election=election,
             observers=(self._observe,),
-            settings=PlaneSettings(mode=world.mode, most_tasks=world.most_tasks, patience=_AT_ONCE),
+            settings=PlaneSettings(
+                mode=world.mode,
+                most_tasks=world.most_tasks,
+                patience=_AT_ONCE,
+                wait_for_pods_ready=world.wait_for_pods_ready,
+            ),
         )
 
     def start(self) -> None:
@@ -133,10 +139,12 @@ class World:
         workers: int | None = None,
         most_steps: int | None = None,
         nodes: Sequence[Mapping[str, Amount]] = (),
+        wait_for_pods_ready: WaitForPodsReady | None = None,
     ) -> None:
         self.start = start
         self.mode = mode
         self.most_tasks = most_tasks
+        self.wait_for_pods_ready = wait_for_pods_ready
         self.loop = CalmLoop(most_steps)
         self.lines: list[Line] = []
         identities = SeededIdentities(Random("rehearsal"))

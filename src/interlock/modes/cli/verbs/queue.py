@@ -43,6 +43,10 @@ def run(session: Session, args: argparse.Namespace) -> int:
         uses = [[name, *(str(item["resources"][name][one]) for one in _USE)] for name in names]
         terminal.print()
         terminal.table(["RESOURCE", "USED", "QUOTA", "FREE"], uses)
+    if values := item.get("waitForPodsReady"):
+        terminal.print()
+        told = [[one["name"], one["value"], one["saidBy"].lower()] for one in values]
+        terminal.table(["READY IN TIME", "VALUE", "SAID BY"], told)
     if item["holders"]:
         terminal.print()
         headers = ["HOLDER", "PHASE", "TASKS", "HOLDS", "SINCE", "ENDS BY"]

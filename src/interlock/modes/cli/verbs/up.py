@@ -39,6 +39,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_sweeping(parser)
     add(
+        "--wait-for-pods-ready", metavar="FILE", default=None,
+        help="whether Jobs have to be ready in time, for Queues that do not say: YAML or JSON",
+    )  # fmt: skip
+    add(
         "--worker-lease", metavar="TIME", type=patience, default=None,
         help="a worker that is silent for so long loses what it does (30s)",
     )  # fmt: skip
