@@ -39,6 +39,7 @@ from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.checks.validator import make_ready
 from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.default_queue import default_queue_in
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
@@ -107,8 +108,10 @@ def _schedules(site: Site) -> Reconciler:
 def _admission(site: Site) -> Reconciler:
     of = site.caches.of
     owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
-    queues = QueueDesk(of(Job), of(Queue), of(QueueQuota), site.settings.namespace)
-    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners, queues)
+    settings = site.settings
+    default = default_queue_in(settings.mode)
+    queues = QueueDesk(of(Job), of(Queue), of(QueueQuota), settings.namespace, default)
+    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, settings.mode, owners, queues)
 
 
 def _execution(site: Site) -> Reconciler:

@@ -36,7 +36,7 @@ BLUE = Key("QueueQuota", "", "queue.blue")
 class Desk:
     """The room with its caches; what is decided about the quota is carried out here."""
 
-    def __init__(self, *resources: Resource) -> None:
+    def __init__(self, *resources: Resource, default: str = "") -> None:
         self.caches: dict[str, Cache[Any]] = {
             "Job": Cache("Job"),
             "Lock": Cache("Lock", {BY_HOLDER: holder_uids}),
@@ -48,7 +48,7 @@ class Desk:
         self.room = AdmissionReconciler(
             caches["Job"],
             {LOCKS: caches["Lock"]},
-            queues=QueueDesk(caches["Job"], caches["Queue"], caches["QueueQuota"]),
+            queues=QueueDesk(caches["Job"], caches["Queue"], caches["QueueQuota"], default=default),
         )
         self.woken: tuple[Key, ...] = ()
         for resource in resources:

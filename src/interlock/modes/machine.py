@@ -37,6 +37,7 @@ from interlock.reporting.job_index import JobIndex
 from interlock.reporting.live_jobs import LiveJobs
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
+from interlock.resources.default_queue import DEFAULT_QUEUE
 from interlock.resources.job import Job
 from interlock.resources.tasks import TaskId
 from interlock.resources.work_types import WORKERS
@@ -200,7 +201,7 @@ class Machine:
         self._workers = WorkerTerms(clock, lease_s=worker_lease_s)
         output = WorkerOutput(data, clock)
         self._door = WorkerDoor(lambda: self._workers.runtime, output)
-        roster = self._roster = JobIndex()
+        roster = self._roster = JobIndex(DEFAULT_QUEUE)
         waiters = Waiters()
         logs = self._logs = MachineLogs(data, roster)
         self.plane = logs.plane = ControlPlane(
@@ -236,6 +237,7 @@ class Machine:
             stalled=self._stalled,
             waiters=waiters,
             archive=self._finished,
+            default_queue=DEFAULT_QUEUE,
         )
         registry.register(QueueMetrics(self._reporting.queues))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)

@@ -14,6 +14,7 @@ from interlock.api.token_lists import check_unlike, read_token_list
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.errors import InterlockError
 from interlock.execution.sweeping import USUAL_AGE
+from interlock.resources.values.amounts import Amount
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 from interlock.runtimes.workers.dispatcher import LEASE_S
 
@@ -84,6 +85,8 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     max_pending: int = DEFAULT_MAX_PENDING
     #: For how long the statuses of Jobs are kept that are over and were removed.
     keep_finished_s: float = DEFAULT_KEEP_FINISHED_S
+    #: What the default Queue is to allow, by the name of the resource; of others it stays as it is.
+    queue: Mapping[str, Amount] = {}
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
@@ -104,6 +107,8 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
     for name, field in (("max_pending", "max_pending"), ("keep_finished", "keep_finished_s")):
         if (value := getattr(given, name, None)) is not None:
             wanted[field] = value
+    amounts = {name: getattr(given, f"queue_{name}", None) for name in ("cpu", "memory", "tasks")}
+    wanted["queue"] = {name: Amount.read(one) for name, one in amounts.items() if one is not None}
     return EmbeddedSettings(**wanted)
 
 

@@ -111,14 +111,23 @@ class Reporting:
         archive: Archive | None = None,
         places: PendingPlaces | None = None,
         namespace: str = "",
+        default_queue: str = "",
     ) -> None:
-        """Answer from caches; `namespace` is the one whose Jobs are known, empty for all."""
+        """Answer from caches; `namespace` is the one whose Jobs are known, empty for all.
+
+        `default_queue` is the Queue of Jobs that name none, empty where there is none.
+        """
         self._stalled = stalled
         self._jobs = caches.of(Job)
         self._roster = roster
         #: What is told of Queues.
         self.queues = QueueReader(
-            self._jobs, caches.of(Queue), caches.of(QueueQuota), roster.places, namespace
+            self._jobs,
+            caches.of(Queue),
+            caches.of(QueueQuota),
+            roster.places,
+            namespace,
+            default_queue,
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
         self._journal = journal

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import (
     ASKED_BY_ALL,
     INT32,
@@ -233,7 +234,11 @@ def quota_name(queue: str) -> str:
 
 
 class Demand(Noun):
-    """What a Job asks of its Queue. A Job of the same uid and generation asks for the same."""
+    """What a Job asks of its Queue.
+
+    A Job of the same uid and generation asks for the same of a Queue that it names; and of the
+    default Queue as long as there is one: it asks for nothing before, and after that.
+    """
 
     queue: str
     #: How many tasks it wants to run at a time, and with how many it may start.
@@ -245,14 +250,18 @@ class Demand(Noun):
     is_of_pods: bool = False
 
 
-def demand_of(spec: JobSpec) -> Demand | None:
-    """What a Job asks of a Queue; None for one that asks for nothing."""
-    if spec.queue is None:
+def demand_of(spec: JobSpec, default: str = "") -> Demand | None:
+    """What a Job asks of a Queue; None for one that asks for nothing.
+
+    `default` is the Queue that it asks if it names none; empty where there is none.
+    """
+    queue = queue_asked(spec, default)
+    if queue is None:
         return None
     tasks = wanted_at_once(spec)
     least = tasks if spec.min_parallelism is None else min(tasks, spec.min_parallelism)
     each, is_of_pods = _asked_by_each(spec)
-    return Demand(queue=spec.queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
+    return Demand(queue=queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
 
 
 def _asked_by_each(spec: JobSpec) -> tuple[dict[str, int], bool]:

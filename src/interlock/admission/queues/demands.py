@@ -52,6 +52,18 @@ class KnownQueues(Struct, frozen=True):
     quotas: Quotas
     #: The one namespace whose Jobs are known; empty for all of them.
     namespace: str = ""
+    #: What the default Queue is called, be it there or not; empty where there is none.
+    default: str = ""
+
+    def demand(self, job: Job) -> Demand | None:
+        """What a Job asks of a Queue; None for one that asks for nothing."""
+        return demand_of(job.spec, self.default_now)
+
+    @property
+    def default_now(self) -> str:
+        """The default Queue if it is there: while it is not, nobody asks it and nobody waits."""
+        queue = self.queue(self.default) if self.default else None
+        return self.default if queue is not None and not queue.is_going else ""
 
     def is_done(self, holder: QuotaHolder) -> bool:
         """Whether a grant is proven to count for nothing.
@@ -132,7 +144,7 @@ class QuotaView(Struct, frozen=True, kw_only=True):
 
 def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
     """What a Job asks of a Queue and was granted; None for one that asks for nothing."""
-    demand = demand_of(job.spec)
+    demand = known.demand(job)
     if demand is None:
         return None
     queue = known.queue(demand.queue)

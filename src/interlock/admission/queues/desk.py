@@ -14,9 +14,10 @@ from interlock.admission.queues.lines import QueueLines
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
-from interlock.resources.queue import PreemptionPolicy, Queue, QueueQuota, QuotaHolder, demand_of
+from interlock.resources.queue import PreemptionPolicy, Queue, QueueQuota, QuotaHolder
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
 
@@ -33,12 +34,20 @@ class QueueDesk:
     """Keeps the lines of all Queues, and looks at quotas."""
 
     def __init__(
-        self, jobs: Cache[Job], queues: Cache[Queue], quotas: Cache[QueueQuota], namespace: str = ""
+        self,
+        jobs: Cache[Job],
+        queues: Cache[Queue],
+        quotas: Cache[QueueQuota],
+        namespace: str = "",
+        default: str = "",
     ) -> None:
+        """Know the Jobs of a namespace, or of all; `default` is the Queue of those naming none."""
         self._quotas = quotas
-        self._known = KnownQueues(jobs, queues, quotas, namespace)
+        self._default = default
+        self._known = KnownQueues(jobs, queues, quotas, namespace, default)
         self._lines = QueueLines()
-        #: The Jobs that are not over, by the Queue they name, and the Queue of each.
+        #: The Jobs that are not over, by the Queue they ask, also if that is the default one and
+        #: not there; and the Queue of each.
         self._members: dict[str, dict[Key, None]] = {}
         self._queue_of: dict[Key, str] = {}
 
@@ -50,21 +59,29 @@ class QueueDesk:
         """Take in a Job; it stands in line only as far as it is `expected`."""
         job = after or before
         assert job is not None
-        was, now = _queue(before), _queue(after)
+        was, now = self._asked_by(before), self._asked_by(after)
         if not was and not now:
             return
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
-        demand = demand_of(expected.spec) if expected is not None else None
+        demand = self._known.demand(expected) if expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):
-            yield from {quota_key(queue): None for queue in (was, now) if queue}
+            yield from {quota_key(name): None for name in (was, now) if self._is_used(name)}
 
     def queue_changed(self, queue: Queue) -> Iterator[Key]:
         """A Queue matters to its record and to all its Jobs."""
         name = queue.metadata.name
         yield quota_key(name)
         yield from tuple(self._members.get(name, ()))
+
+    def asked_anew(self, change: Change) -> tuple[Key, ...]:
+        """Who asks the default Queue since it is there now, or asks it no more."""
+        before, after = change.before, change.after
+        name = (after or before).metadata.name  # type: ignore[union-attr]
+        if name != self._default or _is_there(before) is _is_there(after):
+            return ()
+        return tuple(self._members.get(name, ()))
 
     def quota_changed(self, change: Change) -> Iterator[Key]:
         """Those who were granted room, and a record that came or went."""
@@ -107,8 +124,13 @@ class QueueDesk:
         return quota_view(self._known, job)
 
     def queue_of(self, job: Job) -> Queue | None:
-        """The Queue that a Job names, if there is one."""
-        return self._known.queue(job.spec.queue) if job.spec.queue is not None else None
+        """The Queue that a Job names or that let it in, if there is one.
+
+        What was let in before there was a default Queue is none of its Jobs.
+        """
+        grant = job.status.admission.quota
+        name = job.spec.queue or (grant.queue if grant is not None else "")
+        return self._known.queue(name) if name else None
 
     def has_part(self, job: Job) -> bool:
         """Whether a Job needs no room in a Queue, or was granted it."""
@@ -120,10 +142,20 @@ class QueueDesk:
         view = quota_view(self._known, job)
         if view is not None and not view.is_good:
             return True
-        queue = job.spec.queue
+        queue = queue_asked(job.spec, self._known.default_now)
         return any(
             record.spec.queue != queue and grant_of(job, record.status.holders) is not None
             for record in self._quotas.by(BY_HOLDER, job.metadata.uid)
+        )
+
+    def _asked_by(self, job: Job | None) -> str:
+        """The Queue that a Job asks, or would ask if the default one were there."""
+        return (queue_asked(job.spec, self._default) or "") if job is not None else ""
+
+    def _is_used(self, name: str) -> bool:
+        """Whether there is anything to decide about a quota."""
+        return bool(name) and (
+            self._known.queue(name) is not None or self._known.quota(name) is not None
         )
 
     def decide(self, key: Key, way_is_clear: WayIsClear, now: datetime) -> Decision:
@@ -132,8 +164,8 @@ class QueueDesk:
         return decide_quota(view_of(self._known, self._lines, name, way_is_clear), now)
 
 
-def _queue(job: Job | None) -> str:
-    return (job.spec.queue or "") if job is not None else ""
+def _is_there(queue: object) -> bool:
+    return isinstance(queue, Queue) and not queue.is_going
 
 
 def _grants(quota: object) -> dict[tuple[str, int], QuotaHolder]:
