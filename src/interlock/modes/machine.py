@@ -38,6 +38,7 @@ from interlock.reporting.live_jobs import LiveJobs
 from interlock.reporting.queue_moves import QueueMoves
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
+from interlock.resources.default_queue import DEFAULT_QUEUE
 from interlock.resources.job import Job
 from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import TaskId
@@ -203,7 +204,7 @@ class Machine:
         self._workers = WorkerTerms(clock, lease_s=worker_lease_s)
         output = WorkerOutput(data, clock)
         self._door = WorkerDoor(lambda: self._workers.runtime, output)
-        roster = self._roster = JobIndex()
+        roster = self._roster = JobIndex(DEFAULT_QUEUE)
         waiters = Waiters()
         logs = self._logs = MachineLogs(data, roster)
         moves = QueueMoves(clock.now(), lambda: self.plane.fence.is_open)
@@ -243,6 +244,7 @@ class Machine:
             waiters=waiters,
             archive=self._finished,
             system=wait_for_pods_ready,
+            default_queue=DEFAULT_QUEUE,
         )
         registry.register(QueueMetrics(self._reporting.queues))
         registry.register(QueueMoveMetrics(moves))

@@ -29,6 +29,7 @@ from interlock.reporting.queue_why import (
     queue_wait,
     waiting_since,
 )
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
@@ -40,7 +41,6 @@ from interlock.resources.queue import (
     QueueQuota,
     StopPolicy,
     charged,
-    demand_of,
     in_terms_of,
     member_of,
     taken,
@@ -162,17 +162,20 @@ class QueueReader:
         places: QueuePlaces,
         namespace: str = "",
         system: WaitForPodsReady | None = None,
+        default: str = "",
     ) -> None:
         """Read from caches; `namespace` is the one whose Jobs are known, empty for all.
 
         `system` is what holds for all Queues that do not say otherwise. Who is not the control
-        plane finds it in the records.
+        plane finds it in the records. `default` is the Queue of those who name none, empty where
+        there is none.
         """
+        self._default = default
         self._jobs = jobs
         self._queues = queues
         self._quotas = quotas
         self._places = places
-        self._known = KnownQueues(jobs, queues, quotas, namespace, system=system)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, system=system, default=default)
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
@@ -187,7 +190,8 @@ class QueueReader:
             yield Level(name, limits, used, len(shares), self._waiting(name, shares))
 
     def _names(self) -> list[str]:
-        names = {queue.metadata.name for queue in self._queues} | set(self._places.queues())
+        names = {queue.metadata.name for queue in self._queues}
+        names |= {name for name in self._places.queues() if self._has_line(name)}
         names |= {holder.queue for quota in self._quotas for holder in quota.status.holders}
         return sorted(names)
 
@@ -255,7 +259,15 @@ class QueueReader:
 
     def _waiting(self, name: str, shares: Sequence[Share]) -> int:
         """How many wait that were not granted their part yet."""
+        if not self._has_line(name):
+            return 0
         return len(self._places.of(name)) - len(self._on_their_way(shares))
+
+    def _has_line(self, name: str) -> bool:
+        """Whether whoever stands there waits for the Queue: for a default one that is not there
+        nobody does.
+        """
+        return name != self._default or bool(self._known.default_now)
 
     def _on_their_way(self, shares: Sequence[Share]) -> dict[Key, int]:
         """Who was granted a part, and is in the line until that is written down; their places."""
@@ -264,15 +276,18 @@ class QueueReader:
 
     def _line(self, name: str, shares: Sequence[Share], most: int) -> list[Place]:
         """The first of those who wait."""
+        if not self._has_line(name):
+            return []
         going = self._on_their_way(shares)
         first = islice(self._places.of(name), most + len(going))
         return [place for place in first if place.job not in going][:most]
 
     def has_part(self, job: Job) -> bool:
         """Whether a Job needs no room in a Queue, or was granted it."""
-        if job.spec.queue is None:
+        queue = queue_asked(job.spec, self._known.default_now)
+        if queue is None:
             return True
-        return holder_of(self._known, job, job.spec.queue) is not None
+        return holder_of(self._known, job, queue) is not None
 
     def view_of(self, job: Job) -> QueueView | None:
         """A Queue as it stands for one of its Jobs; None for a Job that is of none."""
@@ -304,7 +319,7 @@ class QueueReader:
 
     def _demand(self, job: Job) -> Demand | None:
         """What a Job asks for, under the names that its Queue has for it."""
-        demand = demand_of(job)
+        demand = self._known.demand(job)
         queue = self._known.queue(demand.queue) if demand is not None else None
         return in_terms_of(queue.spec, demand) if demand is not None and queue else demand
 
@@ -337,7 +352,7 @@ class QueueReader:
         """What is told of a Queue in either form."""
         queue, limits = self._known.queue(name), self.limits(name)
         used, free = _used(limits, shares), self.free(name)
-        oldest = self._places.oldest(name)
+        oldest = self._places.oldest(name) if self._has_line(name) else None
         job = self._jobs.get(oldest) if oldest is not None else None
         short: dict[str, Any] = {
             "name": name,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from interlock.admission.lines import Place, may_be_granted, place_of, stands_in_line
 from interlock.reporting.estimate import ONE_TURN
 from interlock.reporting.queue_why import queued_at
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 
@@ -43,9 +44,11 @@ class _Line:
 
 
 class QueuePlaces:
-    """The lines of all Queues."""
+    """The lines of all Queues, that of the default one as if it were there."""
 
-    def __init__(self) -> None:
+    def __init__(self, default: str = "") -> None:
+        """Keep them; `default` is the Queue of those who name none, where there is one."""
+        self._default = default
         self._lines: dict[str, _Line] = {}
         #: Where each Job was put, by its uid, so that it is found again after it changed.
         self._standing: dict[str, _Standing] = {}
@@ -57,8 +60,9 @@ class QueuePlaces:
         if job.status.admission.quota is not None:
             self._note(job, job.status.admission.quota.queue)
         was = self._standing.get(job.metadata.uid)
+        queue = queue_asked(job.spec, self._default)
         # Most Jobs are of no Queue, or in one already.
-        now = _standing(job) if job.spec.queue is not None else None
+        now = _standing(queue, job) if queue is not None else None
         if now == was:
             return
         self.remove(job.metadata.uid)
@@ -114,7 +118,7 @@ class QueuePlaces:
         return bisect_left(self.of(standing.queue), standing.place) + 1
 
 
-def _standing(job: Job) -> _Standing | None:
-    if job.spec.queue is None or not stands_in_line(job) or not may_be_granted(job):
+def _standing(queue: str, job: Job) -> _Standing | None:
+    if not stands_in_line(job) or not may_be_granted(job):
         return None
-    return _Standing(job.spec.queue, place_of(job))
+    return _Standing(queue, place_of(job))

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import (
     ASKED_BY_ALL,
     INT32,
@@ -301,8 +302,9 @@ def member_of(record: QueueQuota, queue: str) -> Member | None:
 class Demand(Noun):
     """What a Job asks of its Queue.
 
-    A Job of the same uid and generation asks for the same as long as a round lasts; one that was
-    put back asks for no more tasks than are left of it.
+    A Job of the same uid and generation asks for the same of a Queue that it names as long as a
+    round lasts; one that was put back asks for no more tasks than are left of it. Of the default
+    Queue it asks as long as there is one, and for nothing before and after that.
     """
 
     queue: str
@@ -315,19 +317,21 @@ class Demand(Noun):
     is_of_pods: bool = False
 
 
-def demand_of(job: Job) -> Demand | None:
+def demand_of(job: Job, default: str = "") -> Demand | None:
     """What a Job asks of a Queue; None for one that asks for nothing.
 
     It is the same as long as a round lasts: what succeeds meanwhile makes the grant count for
-    less (`charged`), and the demand smaller once the Job is put back.
+    less (`charged`), and the demand smaller once the Job is put back. `default` is the Queue that
+    it asks if it names none; empty where there is none.
     """
     spec = job.spec
-    if spec.queue is None:
+    queue = queue_asked(spec, default)
+    if queue is None:
         return None
     tasks = wanted_at_once(spec, job.status.execution.succeeded_before)
     least = tasks if spec.min_parallelism is None else min(tasks, spec.min_parallelism)
     each, is_of_pods = _asked_by_each(spec)
-    return Demand(queue=spec.queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
+    return Demand(queue=queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
 
 
 def _asked_by_each(spec: JobSpec) -> tuple[dict[str, int], bool]:

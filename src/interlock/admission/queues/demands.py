@@ -17,7 +17,6 @@ from interlock.resources.queue import (
     Queue,
     QuotaHolder,
     StopPolicy,
-    demand_of,
     in_terms_of,
     taken,
 )
@@ -93,7 +92,7 @@ class QuotaView(Struct, frozen=True, kw_only=True):
 
 def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
     """What a Job asks of a Queue and was granted; None for one that asks for nothing."""
-    demand = demand_of(job)
+    demand = known.demand(job)
     if demand is None:
         return None
     queue = known.queue(demand.queue)

@@ -129,6 +129,7 @@ class Front:
     def _routes(self, life: Plane) -> tuple[Route, ...]:
         from interlock.forecast.service import Forecasting
         from interlock.reporting.service import Reporting
+        from interlock.resources.default_queue import default_queue_in
 
         caches = life.plane.caches
         reporting = Reporting(
@@ -138,6 +139,7 @@ class Front:
             journal=self._world.journal,
             logs=NoLogs(),
             clock=life.clock,
+            default_queue=default_queue_in(self._world.mode),
         )
         forecasting = Forecasting(caches=caches, clock=life.clock, mode=self._world.mode)
         return (*reporting.routes(), *forecasting.routes())

@@ -31,6 +31,7 @@ from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.resources.cluster import Namespace
 from interlock.resources.codec import to_builtins
+from interlock.resources.default_queue import default_queue_in
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS
@@ -70,7 +71,7 @@ class Plane:
         self.clock = SimClock(world.loop, self.process, world.start)
         self._runtimes: list[StageRuntime] = []
         self._workers: RehearsedWorkers | None = None
-        self.roster = JobIndex()
+        self.roster = JobIndex(default_queue_in(world.mode))
         luck = Random(f"plane-{life}")
         election = Election(
             world.store,
