@@ -53,6 +53,8 @@ PIECES = {
     "RivalPreemptionWorld": 2,
     "GateWorld": 2,
     "RivalGateWorld": 2,
+    "ReadyWorld": 2,
+    "RivalReadyWorld": 2,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
     "RequestWorld": 2,

@@ -27,6 +27,7 @@ from support.simulation.queue_world import (
     RivalQueuePodWorld,
     RivalQueueWorld,
 )
+from support.simulation.ready_world import ReadyWorld, RivalReadyWorld
 from support.simulation.request_world import RequestWorld, RivalRequestWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
@@ -62,6 +63,8 @@ WORLDS: dict[str, type[World]] = {
         RivalPreemptionWorld,
         GateWorld,
         RivalGateWorld,
+        ReadyWorld,
+        RivalReadyWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
         RequestWorld,
