@@ -55,6 +55,8 @@ PIECES = {
     "RivalGateWorld": 2,
     "CohortWorld": 2,
     "RivalCohortWorld": 3,
+    "ReadyWorld": 2,
+    "RivalReadyWorld": 2,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
     "RequestWorld": 2,

@@ -250,6 +250,7 @@ def _admit(view: JobView, now: datetime) -> Decision:
             token=part.token,
             tasks=part.tasks,
             awaits_ready=view.quota.awaits_ready,
+            awaits_places=view.quota.awaits_places,
         )
     admission = replace(
         _seen(job),

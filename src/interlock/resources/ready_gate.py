@@ -1,7 +1,7 @@
 """All-or-nothing starts: how long Jobs may take until they are ready, and what becomes of them.
 
-It is said for a Queue, and for a Job where it is to differ: what is not given is taken from the
-Queue, and then from the defaults of KEP-349.
+It is said for the whole system, for a Queue, and for a Job: of each value the nearest that is given
+holds, and where none is, the default of KEP-349.
 """
 
 from __future__ import annotations
@@ -60,6 +60,10 @@ class WaitForPodsReady(Noun):
     enable: bool | None = None
     #: From the moment a Job is let in until it is ready; by default 5m.
     timeout: SomeTime | None = None
+    #: The same as `timeout` as long as fewer tasks have a place to run than have to be ready: pods
+    #: that no node takes, tasks for which the machine has no room; by default `timeout` alone
+    #: counts. Of a batch Job's pods this is not known.
+    unscheduled_timeout: SomeTime | None = None
     #: Whether nobody else is let in while a Job of the Queue is not ready; by default others are.
     block_admission: bool | None = None
     #: Whose Jobs have to be ready before another is let in; by default those of the `queue`.
@@ -76,6 +80,8 @@ class ReadyPolicy(Struct, frozen=True, kw_only=True):
 
     is_on: bool = False
     timeout: timedelta = timedelta(minutes=5)
+    #: None has no limit of its own.
+    unscheduled_timeout: timedelta | None = None
     blocks: bool = False
     scope: BlockScope = BlockScope.QUEUE
     #: None takes any time.
@@ -103,19 +109,25 @@ def ready_policy(*layers: WaitForPodsReady | None) -> ReadyPolicy:
         return OFF
     made: dict[str, object] = {}
     for layer in given:
-        strategy = layer.requeuing_strategy
-        base, longest = strategy.backoff_base_seconds, strategy.backoff_max_seconds
-        found = {
-            "is_on": layer.enable,
-            "timeout": layer.timeout,
-            "blocks": layer.block_admission,
-            "scope": layer.block_scope,
-            "recovery_timeout": layer.recovery_timeout,
-            "timestamp": strategy.timestamp,
-            "limit": strategy.backoff_limit_count,
-            "base": None if base is None else timedelta(seconds=base),
-            "longest": None if longest is None else timedelta(seconds=longest),
-        }
-        made.update((name, value) for name, value in found.items() if value is not None)
+        made.update(values_of(layer))
     policy = ReadyPolicy(**made)  # type: ignore[arg-type]
     return policy if policy.is_on else OFF
+
+
+def values_of(layer: WaitForPodsReady) -> dict[str, object]:
+    """What a layer gives, by the names that a policy has for it."""
+    strategy = layer.requeuing_strategy
+    base, longest = strategy.backoff_base_seconds, strategy.backoff_max_seconds
+    found = {
+        "is_on": layer.enable,
+        "timeout": layer.timeout,
+        "unscheduled_timeout": layer.unscheduled_timeout,
+        "blocks": layer.block_admission,
+        "scope": layer.block_scope,
+        "recovery_timeout": layer.recovery_timeout,
+        "timestamp": strategy.timestamp,
+        "limit": strategy.backoff_limit_count,
+        "base": None if base is None else timedelta(seconds=base),
+        "longest": None if longest is None else timedelta(seconds=longest),
+    }
+    return {name: value for name, value in found.items() if value is not None}

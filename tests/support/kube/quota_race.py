@@ -90,7 +90,9 @@ def _meet(access: Access, sides: list[str], names: list[str]) -> None:
         raise troubles[0]
 
 
-def _create(access: Access, path: str, bodies: list[dict[str, Any]], before: Callable[[], object]) -> None:
+def _create(
+    access: Access, path: str, bodies: list[dict[str, Any]], before: Callable[[], object]
+) -> None:
     """Create all of these on one connection."""
     with access.connected(User.ADMIN) as (connection, headers):
         for body in bodies:
@@ -127,7 +129,7 @@ def _judge(history: list[Seen], names: frozenset[str], ended: int) -> Outcome:
     granted: set[tuple[str, str, int]] = set()
     met = 0
     for seen in sorted(history, key=lambda one: one.version):
-        name, namespace, uid = _names(seen)
+        name, _, uid = _names(seen)
         if seen.kind == "Job" and name in names:
             waiting[name].add(uid)
             if seen.gone or "endedAt" in _part(seen.object, "execution"):

@@ -34,9 +34,7 @@ class Recorder:
     It records what is at other `places` instead where they are given, by kind.
     """
 
-    def __init__(
-        self, access: Access, namespace: str, places: Mapping[str, str] = _PLACES
-    ) -> None:
+    def __init__(self, access: Access, namespace: str, places: Mapping[str, str] = _PLACES) -> None:
         self._access = access
         self._namespace = namespace
         self._places = places
@@ -52,7 +50,9 @@ class Recorder:
             listed = self._access.read(place.format(self._namespace))
             self._heard[kind] = int(listed["metadata"]["resourceVersion"])
             is_own = "{}" in place
-            assert not (is_own and listed["items"]), f"{kind}s were there before the recording began"
+            assert not (is_own and listed["items"]), (
+                f"{kind}s were there before the recording began"
+            )
         for thread in self._threads:
             thread.start()
         return self

@@ -276,7 +276,7 @@ class QueueInOrder(Promise):
         truth = self.truth
         granted = {(holder.uid, holder.epoch) for holder in record.status.holders}
         for other in truth.jobs.values():
-            demand = demand_of(other.spec)
+            demand = demand_of(other)
             if (
                 demand is None
                 or demand.queue != member.queue

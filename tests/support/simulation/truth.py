@@ -172,7 +172,7 @@ class Truth:
         self.by_uid[uid] = job
         if is_ready_now(job):
             self.was_ready[uid, job.status.admission.epoch] = None
-        demand = demand_of(job.spec)
+        demand = demand_of(job)
         if demand is not None:
             self.demands[uid, job.version] = demand
         self.created.setdefault(uid, self.now)

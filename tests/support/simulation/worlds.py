@@ -29,6 +29,7 @@ from support.simulation.queue_world import (
     RivalQueuePodWorld,
     RivalQueueWorld,
 )
+from support.simulation.ready_world import ReadyWorld, RivalReadyWorld
 from support.simulation.request_world import RequestWorld, RivalRequestWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
@@ -66,6 +67,8 @@ WORLDS: dict[str, type[World]] = {
         RivalGateWorld,
         CohortWorld,
         RivalCohortWorld,
+        ReadyWorld,
+        RivalReadyWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
         RequestWorld,

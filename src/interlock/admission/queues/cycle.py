@@ -266,13 +266,12 @@ class _Cycle:
 
     def _unready(self, holders: Iterable[QuotaHolder]) -> Iterator[QuotaHolder]:
         for holder in holders:
-            job, queue = self._known.jobs.get(job_of(holder)), self._known.queue(holder.queue)
-            if not is_ready(job, holder, queue):
+            if not is_ready(self._known, holder):
                 yield holder
 
     def _is_let_in(self, front: _Front, job: Job) -> None:
         """Close the gates behind whoever was just let in: it is not ready."""
-        if keeps_its_turn(job.spec) or not policy_of(job, front.queue).is_on:
+        if keeps_its_turn(job.spec) or not policy_of(job, front.queue, self._known.system).is_on:
             return
         for other in self._fronts.values():
             is_far = other.member.scope is BlockScope.QUEUE and other is not front

@@ -9,15 +9,19 @@ from msgspec import Struct, field
 
 from interlock.admission.claims.proof import Jobs, is_done
 from interlock.admission.queues.ledger import Ledger
+from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
+    Demand,
     Queue,
     QueueQuota,
     QuotaHolder,
     cohort_name,
+    demand_of,
     member_of,
     quota_name,
 )
+from interlock.resources.ready_gate import WaitForPodsReady
 
 #: By what the records of quotas are found: who holds a part, and where a Queue has its seat.
 BY_HOLDER = "holder"
@@ -75,12 +79,26 @@ class KnownQueues(Struct, frozen=True):
     namespace: str = ""
     #: The names of the Queues of each cohort.
     cohorts: Mapping[str, Mapping[str, None]] = {}
+    #: What holds for all Queues that do not say otherwise.
+    system: WaitForPodsReady | None = None
+    #: What the default Queue is called, be it there or not; empty where there is none.
+    default: str = ""
     #: What the Queues of a record could use at the most, as long as it stays as it is.
     _most: dict[str, tuple[Any, dict[str, dict[str, int]]]] = field(default_factory=dict)
     #: Who holds what by a record, as long as it stays as it is.
     _held: dict[str, tuple[QueueQuota, dict[tuple[str, int], QuotaHolder]]] = field(
         default_factory=dict
     )
+
+    def demand(self, job: Job) -> Demand | None:
+        """What a Job asks of a Queue; None for one that asks for nothing."""
+        return demand_of(job, self.default_now)
+
+    @property
+    def default_now(self) -> str:
+        """The default Queue if it is there: while it is not, nobody asks it and nobody waits."""
+        queue = self.queue(self.default) if self.default else None
+        return self.default if queue is not None and not queue.is_going else ""
 
     def is_done(self, holder: QuotaHolder) -> bool:
         """Whether a grant is proven to count for nothing.
