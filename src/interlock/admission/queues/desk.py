@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from interlock.admission.claims.claim import Ask, ClaimKey
@@ -36,6 +36,7 @@ from interlock.resources.queue import (
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
+from interlock.resources.values.amounts import Amount
 
 __all__ = ["QUOTA_INDEXES", "QueueDesk"]
 
@@ -121,10 +122,10 @@ class QueueDesk:
         _put(self._preempting, name, after is not None and may_preempt(after.spec.preemption))
 
     def asked_anew(self, change: Change) -> tuple[Key, ...]:
-        """Who asks the default Queue since it is there now, or asks it no more."""
+        """Who asks the default Queue since it is there now, asks it no more, or asks for less."""
         before, after = change.before, change.after
         name = (after or before).metadata.name  # type: ignore[union-attr]
-        if name != self._default or _is_there(before) is _is_there(after):
+        if name != self._default or _allowed(before) == _allowed(after):
             return ()
         return tuple(self._members.get(name, ()))
 
@@ -203,12 +204,11 @@ class QueueDesk:
         view = quota_view(self._known, job)
         return view is None or view.grant is not None
 
-    def has_stray(self, job: Job) -> bool:
-        """Whether a Job holds room that is not what it asks for."""
-        view = quota_view(self._known, job)
+    def has_stray(self, job: Job, view: QuotaView | None) -> bool:
+        """Whether a Job holds room that is not what it asks for; `view` is what it asks for."""
         if view is not None and not view.is_good:
             return True
-        queue = queue_asked(job.spec, self._known.default_now)
+        queue = view.demand.queue if view is not None else None
         uid, epoch = job.metadata.uid, job.status.admission.epoch
         parts = (
             self._known.part_of(record, uid, epoch) for record in self._quotas.by(BY_HOLDER, uid)
@@ -230,8 +230,9 @@ class QueueDesk:
         return decide_quota(view_of(self._known, self._lines, key.name, way_is_clear), now)
 
 
-def _is_there(queue: object) -> bool:
-    return isinstance(queue, Queue) and not queue.is_going
+def _allowed(queue: object) -> Mapping[str, Amount] | None:
+    """What a Queue allows; None where there is none."""
+    return queue.spec.resources if isinstance(queue, Queue) and not queue.is_going else None
 
 
 def _put(names: dict[str, None], name: str, is_in: bool) -> None:
