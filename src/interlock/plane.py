@@ -39,6 +39,7 @@ from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.checks.validator import make_ready
 from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.default_queue import default_queue_in
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
@@ -112,7 +113,12 @@ def _admission(site: Site) -> Reconciler:
     owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
     settings = site.settings
     queues = QueueDesk(
-        of(Job), of(Queue), of(QueueQuota), settings.namespace, settings.wait_for_pods_ready
+        of(Job),
+        of(Queue),
+        of(QueueQuota),
+        settings.namespace,
+        settings.wait_for_pods_ready,
+        default_queue_in(settings.mode),
     )
     return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, settings.mode, owners, queues)
 

@@ -53,6 +53,8 @@ PIECES = {
     "RivalPreemptionWorld": 2,
     "GateWorld": 2,
     "RivalGateWorld": 2,
+    "CohortWorld": 2,
+    "RivalCohortWorld": 3,
     "ReadyWorld": 2,
     "RivalReadyWorld": 2,
     "WorkerOperationWorld": 2,

@@ -37,7 +37,9 @@ BLUE = Key("QueueQuota", "", "queue.blue")
 class Desk:
     """The room with its caches; what is decided about the quota is carried out here."""
 
-    def __init__(self, *resources: Resource, system: WaitForPodsReady | None = None) -> None:
+    def __init__(
+        self, *resources: Resource, system: WaitForPodsReady | None = None, default: str = ""
+    ) -> None:
         self.caches: dict[str, Cache[Any]] = {
             "Job": Cache("Job"),
             "Lock": Cache("Lock", {BY_HOLDER: holder_uids}),
@@ -50,7 +52,13 @@ class Desk:
         self.room = AdmissionReconciler(
             caches["Job"],
             {LOCKS: caches["Lock"]},
-            queues=QueueDesk(caches["Job"], caches["Queue"], caches["QueueQuota"], system=system),
+            queues=QueueDesk(
+                caches["Job"],
+                caches["Queue"],
+                caches["QueueQuota"],
+                system=system,
+                default=default,
+            ),
         )
         self.woken: tuple[Key, ...] = ()
         for resource in resources:
@@ -127,7 +135,7 @@ def newer(job: Job, status: JobStatus) -> Job:
 
 
 def runs(job: Job, tasks: int, done: int = 0, token: int = 1) -> Job:
-    grant = QuotaGrant(queue="blue", token=token, tasks=tasks)
+    grant = QuotaGrant(queue="blue", token=token, tasks=tasks, awaits_ready=True)
     admission = replace(job.status.admission, phase=AdmissionPhase.ADMITTED, quota=grant)
     execution = ExecutionStatus(total=tasks, started_at=T0, succeeded=IndexSet(range(done)))
     return newer(job, JobStatus(phase=JobPhase.RUNNING, admission=admission, execution=execution))

@@ -39,6 +39,11 @@ class Clock(Struct, frozen=True):
     cause: EvictionCause
 
 
+def gate_of(queue: Queue, system: WaitForPodsReady | None = None) -> ReadyPolicy:
+    """What holds for the Jobs of a Queue that do not say otherwise."""
+    return ready_policy(system, queue.spec.wait_for_pods_ready)
+
+
 def policy_of(job: Job, queue: Queue | None, system: WaitForPodsReady | None = None) -> ReadyPolicy:
     """What holds for a Job of a Queue, in a system with a policy for all Queues."""
     if queue is None:

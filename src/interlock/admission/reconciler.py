@@ -83,7 +83,7 @@ class AdmissionReconciler:
             before, after = _job(change.before), _job(change.after)
             return self._with_queues(self._job_changed(resource.key, before, after))
         if isinstance(resource, Queue):
-            return tuple(self._queues.queue_changed(resource))
+            return self._with_queues(self._queue_changed(change))
         if isinstance(resource, QueueQuota):
             return self._with_queues(self._quota_changed(change))
         if resource is not None and resource.key.kind in self._known.kinds:
@@ -131,6 +131,14 @@ class AdmissionReconciler:
     def _written_down(self, change: Change) -> Iterator[Key]:
         """Take Jobs into their lines that their schedule has just written down."""
         for key in newly_expected(change):
+            job = self._jobs.get(key)
+            if job is not None:
+                yield from self._job_changed(key, None, job)
+
+    def _queue_changed(self, change: Change) -> Iterator[Key]:
+        """Wake the Jobs of a Queue; those that ask it since now, or no more, change their lines."""
+        yield from self._queues.queue_changed(change)
+        for key in self._queues.asked_anew(change):
             job = self._jobs.get(key)
             if job is not None:
                 yield from self._job_changed(key, None, job)

@@ -29,7 +29,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
-from interlock.resources.queue import QueueQuota, is_granted, quota_name
+from interlock.resources.queue import QueueQuota, is_granted, quota_name, records_for
 from interlock.resources.tasks import MOST_AT_ONCE, TaskId, TaskReport, TaskState
 from interlock.resources.transitions import has_ended, is_admitted
 
@@ -287,26 +287,38 @@ class ExecutionReconciler:
         if job.spec.queue is not None and job.status.admission.quota is None:
             missing.append(f"queue {job.spec.queue}")
         unheard = False
-        for told, record, cache, names in self._records_of(job):
-            if names(cache.get(record)):
+        for told, records, cache, names in self._records_of(job):
+            if any(names(cache.get(record)) for record in records):
                 continue
-            self._withheld.setdefault(record, {})[job.key] = None
-            if record not in cache.unreadable and self._grants.is_not_granted(record, job, names):
+            for record in records:
+                self._withheld.setdefault(record, {})[job.key] = None
+            if all(self._is_without(record, cache, job, names) for record in records):
                 missing.append(told)
             else:
                 unheard = True
         return tuple(missing), unheard
 
-    def _records_of(self, job: Job) -> Iterator[tuple[str, Key, Cache[Any], Callable[[Any], bool]]]:
-        """The records that have to name a Job: what each is called, and how to tell."""
+    def _is_without(
+        self, record: Key, cache: Cache[Any], job: Job, names: Callable[[Any], bool]
+    ) -> bool:
+        """Whether a record is proven not to name a Job."""
+        is_readable = record not in cache.unreadable
+        return is_readable and self._grants.is_not_granted(record, job, names)
+
+    def _records_of(
+        self, job: Job
+    ) -> Iterator[tuple[str, tuple[Key, ...], Cache[Any], Callable[[Any], bool]]]:
+        """The records of which one has to name a Job: what they are called, and how to tell."""
         admission = job.status.admission
         for grant in {grant.key: grant for grant in admission.grants}.values():
             lock = Key("Lock", job.metadata.namespace, lock_name(grant.key))
-            yield f"lock {grant.key}", lock, self._locks, partial(is_held_by, job=job, grant=grant)
+            names = partial(is_held_by, job=job, grant=grant)
+            yield f"lock {grant.key}", (lock,), self._locks, names
         if admission.quota is not None:
-            quota = Key("QueueQuota", "", quota_name(admission.quota.queue))
-            told = f"queue {admission.quota.queue}"
-            yield told, quota, self._quotas, partial(is_granted, job=job)
+            queue = admission.quota.queue
+            own = self._quotas.get(Key("QueueQuota", "", quota_name(queue)))
+            records = tuple(Key("QueueQuota", "", name) for name in records_for(own, queue))
+            yield f"queue {queue}", records, self._quotas, partial(is_granted, job=job)
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
         """Remember what was promised; the next look corrects what came to nothing."""

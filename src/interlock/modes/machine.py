@@ -27,7 +27,7 @@ from interlock.control.write_fence import WriteFence
 from interlock.errors import InterlockError
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
-from interlock.modes.queue_metrics import QueueMetrics
+from interlock.modes.queue_metrics import QueueMetrics, QueueMoveMetrics
 from interlock.modes.settings import Sweeping
 from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
@@ -35,8 +35,10 @@ from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.finished_jobs import FinishedJobs
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.live_jobs import LiveJobs
+from interlock.reporting.queue_moves import QueueMoves
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
+from interlock.resources.default_queue import DEFAULT_QUEUE
 from interlock.resources.job import Job
 from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import TaskId
@@ -202,9 +204,10 @@ class Machine:
         self._workers = WorkerTerms(clock, lease_s=worker_lease_s)
         output = WorkerOutput(data, clock)
         self._door = WorkerDoor(lambda: self._workers.runtime, output)
-        roster = self._roster = JobIndex()
+        roster = self._roster = JobIndex(DEFAULT_QUEUE)
         waiters = Waiters()
         logs = self._logs = MachineLogs(data, roster)
+        moves = QueueMoves(clock.now(), lambda: self.plane.fence.is_open)
         self.plane = logs.plane = ControlPlane(
             store=store,
             journal=store.journal,
@@ -215,6 +218,7 @@ class Machine:
             observers=(
                 roster.observe,
                 waiters.observe,
+                moves.observe,
                 self._observe,
                 logs.followers.observe,
                 logs.removals.observe,
@@ -240,8 +244,10 @@ class Machine:
             waiters=waiters,
             archive=self._finished,
             system=wait_for_pods_ready,
+            default_queue=DEFAULT_QUEUE,
         )
         registry.register(QueueMetrics(self._reporting.queues))
+        registry.register(QueueMoveMetrics(moves))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
         jobs = self.plane.cache(Job)
         self._sweeper = Sweeper(lambda: self.plane.loop, jobs, roster, clock, sweeping)

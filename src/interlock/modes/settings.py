@@ -16,6 +16,7 @@ from interlock.errors import InterlockError
 from interlock.execution.sweeping import USUAL_AGE
 from interlock.modes.ready_policy import read_ready_policy
 from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.values.amounts import Amount
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 from interlock.runtimes.workers.dispatcher import LEASE_S
 
@@ -88,6 +89,8 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     keep_finished_s: float = DEFAULT_KEEP_FINISHED_S
     #: What holds for all Queues that do not say otherwise.
     wait_for_pods_ready: WaitForPodsReady | None = None
+    #: What the default Queue is to allow, by the name of the resource; of others it stays as it is.
+    queue: Mapping[str, Amount] = {}
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
@@ -114,6 +117,8 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
             wanted[field] = value
     if policy := getattr(given, "wait_for_pods_ready", None):
         wanted["wait_for_pods_ready"] = read_ready_policy(policy)
+    amounts = {name: getattr(given, f"queue_{name}", None) for name in ("cpu", "memory", "tasks")}
+    wanted["queue"] = {name: Amount.read(one) for name, one in amounts.items() if one is not None}
     return EmbeddedSettings(**wanted)
 
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from interlock.admission.claims.proof import grant_of
 from interlock.admission.lines import Place
-from interlock.admission.queues.cycle import member_of, room
-from interlock.admission.queues.demands import (
-    KnownQueues,
-    blocks,
-    could_ever_fit,
-    is_ready,
-    job_of,
-    limits_of,
-    refusal_of,
-)
+from interlock.admission.queues.demands import blockers, could_ever_fit, refusal_of
+from interlock.admission.queues.known import KnownQueues, job_of
+from interlock.admission.queues.ledger import Ledger
+from interlock.admission.queues.seats import holder_of, live, records_of
 from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
+from interlock.reporting.estimate import pace_of
 from interlock.reporting.queue_places import QueuePlaces
 from interlock.reporting.queue_policy import ReadyValue, ready_values
 from interlock.reporting.queue_why import (
@@ -34,18 +29,20 @@ from interlock.reporting.queue_why import (
     queue_wait,
     waiting_since,
 )
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
     Demand,
+    Member,
     Queue,
     QueueOrder,
     QueueQuota,
     StopPolicy,
     charged,
-    demand_of,
     in_terms_of,
+    member_of,
     taken,
 )
 from interlock.resources.ready_gate import WaitForPodsReady
@@ -63,6 +60,8 @@ class ResourceUse(Struct, frozen=True):
     quota: Told
     used: Told
     free: Told
+    #: How much of what is used is not its own, but lent by other Queues of its cohort.
+    borrowed: Told = 0
 
 
 class GateAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -81,6 +80,8 @@ class QueueAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str
     resources: dict[str, ResourceUse]
+    #: Whom it lends to, and borrows from.
+    cohort: str | None = None
     #: None for one that is not there.
     order: QueueOrder | None = None
     stop: StopPolicy | None = None
@@ -124,6 +125,8 @@ class QueueWaiterAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, r
     since: datetime | None = None
     #: What it needs at the least.
     needs: dict[str, Told]
+    #: About when its turn comes, if the line moves on as it did; `why` of it may know more.
+    about: datetime | None = None
 
 
 class QueueDetail(QueueAnswer, frozen=True, kw_only=True, rename="camel"):
@@ -159,17 +162,20 @@ class QueueReader:
         places: QueuePlaces,
         namespace: str = "",
         system: WaitForPodsReady | None = None,
+        default: str = "",
     ) -> None:
         """Read from caches; `namespace` is the one whose Jobs are known, empty for all.
 
         `system` is what holds for all Queues that do not say otherwise. Who is not the control
-        plane finds it in the records.
+        plane finds it in the records. `default` is the Queue of those who name none, empty where
+        there is none.
         """
+        self._default = default
         self._jobs = jobs
         self._queues = queues
         self._quotas = quotas
         self._places = places
-        self._known = KnownQueues(jobs, queues, quotas, namespace, system)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, system=system, default=default)
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
@@ -180,13 +186,13 @@ class QueueReader:
         """How full each of them is."""
         for name in self._names():
             shares, limits = self.shares(name), self.limits(name)
-            free = room(limits, (share.held for share in shares))
-            used = {one: limits[one] - free[one] for one in limits}
+            used = _used(limits, shares)
             yield Level(name, limits, used, len(shares), self._waiting(name, shares))
 
     def _names(self) -> list[str]:
-        names = {queue.metadata.name for queue in self._queues} | set(self._places.queues())
-        names |= {quota.spec.queue for quota in self._quotas if quota.status.holders}
+        names = {queue.metadata.name for queue in self._queues}
+        names |= {name for name in self._places.queues() if self._has_line(name)}
+        names |= {holder.queue for quota in self._quotas for holder in quota.status.holders}
         return sorted(names)
 
     def queue(self, name: str, now: datetime, limit: int = WAITERS) -> QueueDetail | None:
@@ -195,7 +201,7 @@ class QueueReader:
         line = self._line(name, shares, max(limit, 1))
         if self._known.queue(name) is None and not shares and not line:
             return None
-        waiters = tuple(self._waiters(line[:limit]))
+        waiters = tuple(self._waiters(name, line[:limit], now))
         first = self._jobs.get(line[0].job) if line else None
         view = self.view_of(first) if first is not None else None
         wait = queue_wait(view, first, now) if view is not None and first is not None else None
@@ -211,30 +217,57 @@ class QueueReader:
         """What holds for all Queues that do not say otherwise."""
         if self._known.system is not None:
             return self._known.system
-        record = self._known.quota(name)
+        record = next(records_of(self._known, name), None)
         member = member_of(record, name) if record is not None else None
         return member.ready if member is not None else None
 
     def shares(self, name: str) -> tuple[Share, ...]:
         """What the holders of a quota that may still be doing something hold of it."""
-        record = self._known.quota(name)
-        found = []
-        for holder in record.status.holders if record is not None else ():
-            if self._known.is_done(holder):
+        return tuple(self._shares(records_of(self._known, name), name))
+
+    def _shares(self, records: Iterable[QueueQuota], queue: str = "") -> Iterator[Share]:
+        seen = set()
+        for holder in (one for record in records for one in record.status.holders):
+            who = holder.uid, holder.epoch
+            if (queue and holder.queue != queue) or who in seen or self._known.is_done(holder):
                 continue
+            seen.add(who)
             job = self._jobs.get(job_of(holder))
             job = job if job is not None and job.metadata.uid == holder.uid else None
-            found.append(Share(holder, job, charged(holder, job)))
-        return tuple(found)
+            yield Share(holder, job, charged(holder, job))
 
     def limits(self, name: str) -> dict[str, int]:
         """What a Queue allows, in thousandths; nothing for one that is not there."""
         queue = self._known.queue(name)
-        return limits_of(queue) if queue is not None else {}
+        if queue is None:
+            return {}
+        return {one: amount.milli for one, amount in queue.spec.resources.items()}
+
+    def free(self, name: str) -> dict[str, int]:
+        """What its Jobs may still use, of its own and of what others lend, in thousandths."""
+        queue = self._known.queue(name)
+        if queue is None:
+            return {}
+        home = next(records_of(self._known, name), None)
+        members = live(home.status.members) if home is not None else ()
+        if queue.spec.cohort is None or all(one.queue != name for one in members):
+            members = (Member(queue=name, version=queue.version, limits=queue.spec.resources),)
+        ledger = Ledger(members)
+        for share in self._shares(records_of(self._known, name)):
+            ledger.add(share.holder.queue, share.held)
+        return ledger.free(name)
 
     def _waiting(self, name: str, shares: Sequence[Share]) -> int:
         """How many wait that were not granted their part yet."""
+        if not self._has_line(name):
+            return 0
         return len(self._places.of(name)) - len(self._on_their_way(shares))
+
+    def _has_line(self, name: str) -> bool:
+        """Whether whoever stands there waits for the Queue: for a default one that is not there
+        nobody does.
+        """
+        return name != self._default or bool(self._known.default_now)
 
     def _on_their_way(self, shares: Sequence[Share]) -> dict[Key, int]:
         """Who was granted a part, and is in the line until that is written down; their places."""
@@ -243,16 +276,18 @@ class QueueReader:
 
     def _line(self, name: str, shares: Sequence[Share], most: int) -> list[Place]:
         """The first of those who wait."""
+        if not self._has_line(name):
+            return []
         going = self._on_their_way(shares)
         first = islice(self._places.of(name), most + len(going))
         return [place for place in first if place.job not in going][:most]
 
     def has_part(self, job: Job) -> bool:
         """Whether a Job needs no room in a Queue, or was granted it."""
-        if job.spec.queue is None:
+        queue = queue_asked(job.spec, self._known.default_now)
+        if queue is None:
             return True
-        record = self._known.quota(job.spec.queue)
-        return record is not None and grant_of(job, record.status.holders) is not None
+        return holder_of(self._known, job, queue) is not None
 
     def view_of(self, job: Job) -> QueueView | None:
         """A Queue as it stands for one of its Jobs; None for a Job that is of none."""
@@ -269,36 +304,44 @@ class QueueReader:
             name=name,
             order=queue.spec.order if queue is not None else QueueOrder.BEST_EFFORT_FIFO,
             demand=demand,
-            refusal=refusal_of(queue, job, demand),
-            free=room(self.limits(name), (share.held for share in shares)),
+            refusal=refusal_of(self._known, job, demand),
+            free=self.free(name),
             shares=shares,
             unready=self._unready(name, shares),
             clock=clock_of(job, policy_of(job, queue, self._system(name))),
             is_granted=self.has_part(job),
             place=place,
             of=self._waiting(name, shares),
-            before=tuple(self._before(before, self.limits(name))),
+            before=tuple(self._before(before, queue)),
             is_whole=place - 1 <= LOOKED_AT,
+            let_in=self._places.let_in(name),
         )
 
     def _demand(self, job: Job) -> Demand | None:
         """What a Job asks for, under the names that its Queue has for it."""
-        demand = demand_of(job)
+        demand = self._known.demand(job)
         queue = self._known.queue(demand.queue) if demand is not None else None
         return in_terms_of(queue.spec, demand) if demand is not None and queue else demand
 
     def _unready(self, name: str, shares: Sequence[Share]) -> tuple[Unready, ...]:
         """Who keeps others out, where a Queue has them wait for that."""
-        queue, system = self._known.queue(name), self._system(name)
-        if queue is None or not blocks(queue, system):
+        queue = self._known.queue(name)
+        if queue is None:
             return ()
-        return tuple(
-            Unready(share, _put_back_at(share.job, queue, system))
-            for share in shares
-            if not is_ready(share.job, share.holder)
-        )
+        known = {(share.holder.uid, share.holder.epoch): share for share in shares}
+        found = []
+        system = self._system(name)
+        for holder in blockers(replace(self._known, system=system), queue):
+            share = known.get((holder.uid, holder.epoch))
+            if share is None:
+                job = self._jobs.get(job_of(holder))
+                share = Share(holder, job, charged(holder, job))
+            theirs = self._known.queue(holder.queue)
+            found.append(Unready(share, _put_back_at(share.job, theirs, system)))
+        return tuple(found)
 
-    def _before(self, places: Sequence[Place], limits: Mapping[str, int]) -> Iterator[Waiter]:
+    def _before(self, places: Sequence[Place], queue: Queue | None) -> Iterator[Waiter]:
+        limits = (self._known.most(queue) if queue is not None else None) or {}
         for place in places:
             job = self._jobs.get(place.job)
             demand = self._demand(job) if job is not None else None
@@ -308,12 +351,12 @@ class QueueReader:
     def _short(self, name: str, shares: Sequence[Share]) -> dict[str, Any]:
         """What is told of a Queue in either form."""
         queue, limits = self._known.queue(name), self.limits(name)
-        free = room(limits, (share.held for share in shares))
-        oldest = self._places.oldest(name)
+        used, free = _used(limits, shares), self.free(name)
+        oldest = self._places.oldest(name) if self._has_line(name) else None
         job = self._jobs.get(oldest) if oldest is not None else None
         short: dict[str, Any] = {
             "name": name,
-            "resources": {one: _use(limits[one], free[one]) for one in limits},
+            "resources": {one: _use(limits[one], used[one], free[one]) for one in limits},
             "missing": queue is None,
             "admitted": len(shares),
             "waiting": self._waiting(name, shares),
@@ -324,17 +367,22 @@ class QueueReader:
             return short
         selector = queue.spec.namespace_selector
         return short | {
+            "cohort": queue.spec.cohort,
             "order": queue.spec.order,
             "stop": queue.spec.stop,
             "namespaces": selector.match_names if selector is not None else None,
         }
 
-    def _waiters(self, places: Sequence[Place]) -> Iterator[QueueWaiterAnswer]:
+    def _waiters(
+        self, name: str, places: Sequence[Place], now: datetime
+    ) -> Iterator[QueueWaiterAnswer]:
+        pace = pace_of(self._places.let_in(name), now)
         for at, place in enumerate(places):
             job = self._jobs.get(place.job)
             demand = self._demand(job) if job is not None else None
             if job is None or demand is None:
                 continue
+            may_come = refusal_of(self._known, job, demand) is None
             yield QueueWaiterAnswer(
                 place=at + 1,
                 job=job.metadata.name,
@@ -343,16 +391,31 @@ class QueueReader:
                 priority=job.spec.priority,
                 since=waiting_since(job),
                 needs=_amounts(taken(demand.least, demand.each)),
+                about=pace.reaches(at + 1, now) if pace is not None and may_come else None,
             )
 
 
-def _use(limit: int, free: int) -> ResourceUse:
+def _use(limit: int, used: int, free: int) -> ResourceUse:
     return ResourceUse(
-        quota=format_milli(limit), used=format_milli(limit - free), free=format_milli(max(0, free))
+        quota=format_milli(limit),
+        used=format_milli(used),
+        free=format_milli(free),
+        borrowed=format_milli(max(0, used - limit)),
     )
 
 
-def _put_back_at(job: Job | None, queue: Queue, system: WaitForPodsReady | None) -> datetime | None:
+def _used(limits: Mapping[str, int], shares: Iterable[Share]) -> dict[str, int]:
+    """How much is held of each resource."""
+    used = dict.fromkeys(limits, 0)
+    for share in shares:
+        for name in used:
+            used[name] += share.held.get(name, 0)
+    return used
+
+
+def _put_back_at(
+    job: Job | None, queue: Queue | None, system: WaitForPodsReady | None
+) -> datetime | None:
     clock = clock_of(job, policy_of(job, queue, system)) if job is not None else None
     return clock.ends_at if clock is not None else None
 

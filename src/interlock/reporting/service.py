@@ -113,17 +113,25 @@ class Reporting:
         places: PendingPlaces | None = None,
         namespace: str = "",
         system: WaitForPodsReady | None = None,
+        default_queue: str = "",
     ) -> None:
         """Answer from caches; `namespace` is the one whose Jobs are known, empty for all.
 
-        `system` is what holds for all Queues that do not say otherwise.
+        `system` is what holds for all Queues that do not say otherwise; `default_queue` is the
+        Queue of Jobs that name none, empty where there is none.
         """
         self._stalled = stalled
         self._jobs = caches.of(Job)
         self._roster = roster
         #: What is told of Queues.
         self.queues = QueueReader(
-            self._jobs, caches.of(Queue), caches.of(QueueQuota), roster.places, namespace, system
+            self._jobs,
+            caches.of(Queue),
+            caches.of(QueueQuota),
+            roster.places,
+            namespace,
+            system,
+            default_queue,
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
         self._journal = journal

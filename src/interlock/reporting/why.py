@@ -8,6 +8,15 @@ from datetime import datetime
 from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
+from interlock.reporting.estimate import (
+    Estimate,
+    all_of,
+    by_clock,
+    by_ends,
+    by_pace,
+    earlier,
+    pace_of,
+)
 from interlock.reporting.operation_why import operation_words, part_words, step_details, step_waits
 from interlock.reporting.queue_why import (
     QueueView,
@@ -15,6 +24,7 @@ from interlock.reporting.queue_why import (
     Share,
     amounts_in_words,
     ends_by,
+    has_room,
     queue_wait,
 )
 from interlock.resources.admission import (
@@ -70,6 +80,8 @@ class Why(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel")
     phase: str
     summary: str
     waits: tuple[Waiting, ...] = ()
+    #: About when it is let in, where that can be told of all that it waits for.
+    estimate: Estimate | None = None
     #: Further lines, each a label and a text, in the order to be shown.
     details: tuple[tuple[str, str], ...] = ()
     #: The locks it holds, with their tokens.
@@ -110,6 +122,7 @@ def explain(view: WhyView, now: datetime) -> Why:
         phase=job.status.phase.value,
         summary=_summary(job, waits, now, is_let_in=not claims),
         waits=waits,
+        estimate=_estimate(view, waits, now),
         details=(
             *_stalled_details(view),
             *_details(job, now),
@@ -315,6 +328,33 @@ def _queue_waits(view: WhyView, now: datetime, *, is_held_back: bool) -> Iterabl
         needs=wait.needs,
         free=wait.free,
     )
+
+
+#: Waits that end at the moment that they name.
+_OF_CLOCKS = frozenset({WaitReason.NOT_YET_DUE.value, WaitReason.BACKOFF.value})
+
+
+def _estimate(view: WhyView, waits: Sequence[Waiting], now: datetime) -> Estimate | None:
+    """About when a Job that waits is let in: once all that it waits for has come."""
+    if view.job.status.phase is not JobPhase.QUEUED:
+        return None
+    return all_of(_estimate_of(view, wait, now) for wait in waits)
+
+
+def _estimate_of(view: WhyView, wait: Waiting, now: datetime) -> Estimate | None:
+    queue, until = view.queue, wait.until
+    ends = by_ends(until, now) if until is not None and until > now else None
+    if wait.reason in _OF_CLOCKS:
+        return by_clock(until, now) if until is not None and until > now else None
+    if wait.reason == WaitReason.LOCK_TAKEN.value:
+        return ends if wait.place <= 1 else None
+    if queue is None or wait.key != queue.name or queue.refusal is not None or has_room(queue):
+        return None
+    if wait.reason == WaitReason.GATE_CLOSED.value and (wait.place > 1 or wait.needs):
+        # The gate opens for one at a time.
+        ends = None
+    pace = pace_of(queue.let_in, now)
+    return earlier((ends, by_pace(pace, wait.place, now) if pace and wait.place else None))
 
 
 def _matters_besides(queue: QueueView, wait: QueueWait) -> bool:

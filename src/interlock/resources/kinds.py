@@ -253,14 +253,19 @@ def _check_quota(quota: QueueQuota, to: Findings) -> None:
 
 
 def _quota_title(quota: QueueQuota) -> str:
-    return f"quota of queue {quota.spec.queue}"
+    return f"quota of {_whose(quota)}"
+
+
+def _whose(quota: QueueQuota) -> str:
+    cohort = quota.spec.cohort
+    return f"queue {quota.spec.queue}" if cohort is None else f"cohort {cohort}"
 
 
 def _quota_line(quota: QueueQuota, status: QuotaStatus) -> str:
     before = {holder.token for holder in quota.status.holders}
     new = [holder.job for holder in status.holders if holder.token not in before]
     held = f"{len(status.holders)} of its Jobs hold it"
-    return f"queue {quota.spec.queue}: grants {', '.join(new)}" if new else f"quota: {held}"
+    return f"{_whose(quota)}: grants {', '.join(new)}" if new else f"quota: {held}"
 
 
 JOBS = register(

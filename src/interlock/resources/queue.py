@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import (
     ASKED_BY_ALL,
     INT32,
@@ -19,8 +20,16 @@ from interlock.resources.job import (
 from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Status
 from interlock.resources.naming import MAX_LABEL
 from interlock.resources.pod_requests import requests_of_batch_job, requests_of_pod
-from interlock.resources.ready_gate import WaitForPodsReady
-from interlock.resources.rules import DnsLabel, Entries, Items, NounRule, OnlyWith, Unique
+from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
+from interlock.resources.rules import (
+    DnsLabel,
+    Entries,
+    ExactlyOne,
+    Items,
+    NounRule,
+    OnlyWith,
+    Unique,
+)
 from interlock.resources.transitions import tasks_left
 from interlock.resources.values.amounts import Amount
 from interlock.resources.variables import task_count
@@ -175,8 +184,12 @@ class Queue(Resource, tag="Queue", kw_only=True):
 class QuotaSpec(Noun):
     """Whose quota the record is about."""
 
-    #: The name of the Queue.
-    queue: Annotated[str, QUEUE_NAME]
+    RULES: ClassVar[tuple[NounRule, ...]] = (ExactlyOne("queue", "cohort"),)
+
+    #: The name of the Queue that has the record for itself.
+    queue: Annotated[str, QUEUE_NAME] | None = None
+    #: The name of the cohort whose Queues share the record.
+    cohort: Annotated[str, QUEUE_NAME] | None = None
 
 
 class Member(Noun):
@@ -186,12 +199,34 @@ class Member(Noun):
     #: The version of the Queue. One that is older is never written over it.
     version: int
     limits: dict[str, Amount] = {}
+    #: How much more than that it may hold, where that has a limit, and how much it lends.
+    borrowing: dict[str, Amount] | None = None
+    lending: dict[str, Amount] | None = None
     order: QueueOrder = QueueOrder.BEST_EFFORT_FIFO
     stop: StopPolicy = StopPolicy.NONE
-    #: Whether nobody is let in while somebody who was is not ready.
+    #: Whether nobody is let in while somebody who was is not ready, and of whom that is asked.
     blocks: bool = False
     #: What holds for all Queues that do not say otherwise, as the control plane was told.
     ready: WaitForPodsReady | None = None
+    scope: BlockScope = BlockScope.QUEUE
+    #: The number of its seat in this record; a lower one than is written here is of the past.
+    seat: int = 0
+    #: Whether it has left: nothing is granted to its Jobs here any more.
+    left: bool = False
+
+
+class Seat(Noun):
+    """In which record a Queue's Jobs are granted their parts; written in the Queue's own record."""
+
+    #: The name of the record, and which of that name.
+    record: str
+    uid: str = ""
+    #: Rises with every move.
+    number: int = 0
+    #: The version of the Queue for which it was taken; an older one moves it nowhere.
+    version: int = 0
+    #: The record that it had before: whoever holds a part there is taken along.
+    came_from: str = ""
 
 
 class QuotaHolder(Noun):
@@ -220,25 +255,56 @@ class QuotaStatus(Status):
     members: tuple[Member, ...] = ()
     holders: tuple[QuotaHolder, ...] = ()
     last_token: int = 0
+    #: Where a Queue's own record says that its Jobs are granted their parts; here if it does not.
+    seat: Seat | None = None
 
 
 class QueueQuota(Resource, tag="QueueQuota", kw_only=True):
-    """The record of a quota: what its Queue allows, and who was granted a part of it."""
+    """The record of a quota: what its Queues allow, and who was granted a part of it."""
 
     spec: QuotaSpec
     status: QuotaStatus = QuotaStatus()
 
 
 def quota_name(queue: str) -> str:
-    """The name of the record of a Queue."""
+    """The name of a Queue's own record."""
     return f"queue.{queue}"
+
+
+def cohort_name(cohort: str) -> str:
+    """The name of the record that the Queues of a cohort share."""
+    return f"cohort.{cohort}"
+
+
+def record_wanted(queue: Queue) -> str:
+    """The name of the record in which a Queue's definition wants its Jobs to be granted parts."""
+    cohort = queue.spec.cohort
+    return quota_name(queue.metadata.name) if cohort is None else cohort_name(cohort)
+
+
+def records_for(own: QueueQuota | None, queue: str) -> tuple[str, ...]:
+    """The names of the records in which Jobs of a Queue may have their parts: its home first.
+
+    `own` is the Queue's own record. While a Queue moves, its Jobs may be in the one that it left.
+    """
+    seat = own.status.seat if own is not None else None
+    if seat is None:
+        return (quota_name(queue),)
+    found = dict.fromkeys((seat.record, seat.came_from, quota_name(queue)))
+    return tuple(name for name in found if name)
+
+
+def member_of(record: QueueQuota, queue: str) -> Member | None:
+    """What a record knows of a Queue."""
+    return next((one for one in record.status.members if one.queue == queue), None)
 
 
 class Demand(Noun):
     """What a Job asks of its Queue.
 
-    A Job of the same uid and generation asks for the same as long as a round lasts; one that was
-    put back asks for no more tasks than are left of it.
+    A Job of the same uid and generation asks for the same of a Queue that it names as long as a
+    round lasts; one that was put back asks for no more tasks than are left of it. Of the default
+    Queue it asks as long as there is one, and for nothing before and after that.
     """
 
     queue: str
@@ -251,19 +317,21 @@ class Demand(Noun):
     is_of_pods: bool = False
 
 
-def demand_of(job: Job) -> Demand | None:
+def demand_of(job: Job, default: str = "") -> Demand | None:
     """What a Job asks of a Queue; None for one that asks for nothing.
 
     It is the same as long as a round lasts: what succeeds meanwhile makes the grant count for
-    less (`charged`), and the demand smaller once the Job is put back.
+    less (`charged`), and the demand smaller once the Job is put back. `default` is the Queue that
+    it asks if it names none; empty where there is none.
     """
     spec = job.spec
-    if spec.queue is None:
+    queue = queue_asked(spec, default)
+    if queue is None:
         return None
     tasks = wanted_at_once(spec, job.status.execution.succeeded_before)
     least = tasks if spec.min_parallelism is None else min(tasks, spec.min_parallelism)
     each, is_of_pods = _asked_by_each(spec)
-    return Demand(queue=spec.queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
+    return Demand(queue=queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
 
 
 def _asked_by_each(spec: JobSpec) -> tuple[dict[str, int], bool]:

@@ -13,15 +13,15 @@ from mutation import Seam, mutation
 from interlock.admission.ready_timers import Clock
 from interlock.resources.admission import EvictionCause
 from interlock.resources.job import Job
-from interlock.resources.queue import Member, Queue, QueueQuota, StopPolicy
+from interlock.resources.queue import Member, Queue, StopPolicy
 from interlock.resources.ready_gate import ReadyPolicy
 from interlock.resources.transitions import is_admitted, is_evicting
 from support.simulation.queue_world import GateWorld, PreemptionWorld, QueueWorld, RivalQueueWorld
 
 MOST_TASKS = Seam("interlock.admission.queues.demands", "most_tasks")
 CHARGED = Seam("interlock.resources.queue", "charged")
-IS_DONE = Seam("interlock.admission.queues.demands", "KnownQueues.is_done")
-LETS_IN = Seam("interlock.admission.queues.cycle", "_lets_in")
+IS_DONE = Seam("interlock.admission.queues.known", "KnownQueues.is_done")
+LETS_IN = Seam("interlock.admission.queues.cycle", "_open")
 LINE_PLACE = Seam("interlock.admission.queues.lines", "place_of")
 QUOTA_VIEW = Seam("interlock.admission.queues.demands", "quota_view")
 DRAINED = Seam("interlock.admission.eviction", "_drained")
@@ -64,36 +64,26 @@ def tasks_that_run_are_not_counted(_: Any) -> Any:
 
 @mutation(FITS, LETS_IN, caught_by="QuotaKept", in_worlds=queued(QueueWorld))
 def a_stopped_queue_lets_jobs_in(_: Any) -> Any:
-    return lambda *_: True
+    return lambda known, member: known.queue(member.queue)
 
 
 @mutation(
     "What a Queue allows is never taken back to what it allowed before.",
     LETS_IN,
-    Seam("interlock.admission.queues.cycle", "_members"),
+    Seam("interlock.admission.queues.seats", "_newest"),
     caught_by="QuotaKept",
     in_worlds=queued(RivalQueueWorld),
     most_worlds=400,
 )
-def an_old_queue_is_believed(_: Any, __: Any) -> Any:
-    def lets_in(queue: Queue, _: QueueQuota) -> bool:
-        return queue.spec.stop is StopPolicy.NONE
+def an_old_queue_is_believed(_: Any, really: Callable[..., Member]) -> Any:
+    def lets_in(known: Any, member: Member) -> Queue | None:
+        queue: Queue | None = known.queue(member.queue)
+        return queue if queue is not None and queue.spec.stop is StopPolicy.NONE else None
 
-    def members(view: Any, record: QueueQuota) -> tuple[Member, ...]:
-        queue = view.queue
-        if queue is None:
-            return record.status.members
-        return (
-            Member(
-                queue=view.name,
-                version=queue.version,
-                limits=queue.spec.resources,
-                order=queue.spec.order,
-                stop=queue.spec.stop,
-            ),
-        )
+    def newest(known: Any, queue: Queue, member: Member | None, seat: int) -> Member:
+        return really(known, queue, None, seat)
 
-    return lets_in, members
+    return lets_in, newest
 
 
 @mutation(ORDER, LINE_PLACE, caught_by="QueueInOrder", in_worlds=queued(QueueWorld))
@@ -107,7 +97,7 @@ def the_newest_is_first(really: Any) -> Any:
 
 @mutation(
     ORDER,
-    Seam("interlock.admission.queues.cycle", "_Cycle._held_up"),
+    Seam("interlock.admission.queues.cycle", "_held_up"),
     caught_by="QueueInOrder",
     in_worlds=queued(QueueWorld),
 )
@@ -179,14 +169,15 @@ def a_queue_that_holds_is_drained(really: Callable[..., Any]) -> Any:
 
 @mutation(
     "Whoever is over is taken off the record.",
-    Seam("interlock.admission.queues.cycle", "decide_quota"),
+    Seam("interlock.admission.queues.record", "decide_quota"),
     caught_by="QuotaKept",
     in_worlds=queued(QueueWorld),
 )
 def nobody_is_taken_off(really: Callable[..., Any]) -> Any:
     def decide_quota(view: Any, now: datetime) -> Any:
         record = view.record
-        if record is not None and len(view.kept) < len(record.status.holders) and not view.parts:
+        is_idle = not view.outcome.parts
+        if record is not None and len(view.kept) < len(record.status.holders) and is_idle:
             view = replace(view, kept=record.status.holders, over_since=None)
         return really(view, now)
 
@@ -206,7 +197,7 @@ def _is_running(job: Job) -> bool:
     seen_in=11,
 )
 def everybody_makes_room_for_everybody(_: Any) -> Any:
-    return lambda _, holdings, __: (one for one in holdings if _is_running(one.job))
+    return lambda _, __, holdings: (one for one in holdings if _is_running(one.job))
 
 
 NOTHING = "Where a Queue says so nobody is let in beside a Job that was not ready yet."

@@ -120,11 +120,10 @@ def what_is_slow_counts_as_having_no_place(really: Callable[..., Any]) -> Any:
     in_worlds=lambda seed: ReadyWorld(seed, MAKING_ROOM, CALM),
 )
 def what_victims_leave_is_for_anybody(really: Callable[..., bool]) -> Any:
-    def makes_room(self: Any, job: Job, place: Any, demand: Any, tasks: int) -> bool:
-        made = really(self, job, place, demand, tasks)
-        for name, amount in taken(tasks, demand.each).items() if made else ():
-            if name in self._later:
-                self._later[name] += amount
+    def makes_room(self: Any, front: Any, job: Job, place: Any, demand: Any, tasks: int) -> bool:
+        made = really(self, front, job, place, demand, tasks)
+        if made:
+            self._later.add(front.name, taken(tasks, demand.each), -1)
         return made
 
     return makes_room

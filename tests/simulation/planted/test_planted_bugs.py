@@ -38,6 +38,7 @@ ALL_PROMISES = {
 #: Where mutations are declared.
 for _table in (
     "admission",
+    "cohorts",
     "eviction",
     "execution",
     "loop_and_store",

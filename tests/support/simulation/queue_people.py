@@ -38,8 +38,10 @@ class QueuePeople(People):
         await super().tidy_up()
         for name in QUEUES:
             queue = self._truth.queues.get(name)
-            if queue is None or queue.spec != AMPLE:
-                await self.do(ApplyQueue(name, AMPLE))
+            # Where it is, it stays: whoever moves does so in the middle of things.
+            ample = replace(AMPLE, cohort=queue.spec.cohort if queue is not None else None)
+            if queue is None or queue.spec != ample:
+                await self.do(ApplyQueue(name, ample))
         for key, job in tuple(self._truth.jobs.items()):
             if not job.spec.active and not has_ended(job):
                 await self.do(SetActive(key.name, True))

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase, EvictionReason
 from interlock.resources.job import Job, keeps_its_turn, order_of_acceptance
-from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
+    BorrowPolicy,
     Demand,
     Member,
     PreemptionPolicy,
@@ -17,14 +17,18 @@ from interlock.resources.queue import (
     QueueOrder,
     QueueQuota,
     QuotaHolder,
+    ReclaimPolicy,
     StopPolicy,
     demand_of,
+    quota_name,
+    record_wanted,
     taken,
     wanted_at_once,
 )
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import ready_policy
+from interlock.resources.ready_gate import BlockScope, ready_policy
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
+from interlock.resources.values.amounts import Amount
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from support.simulation.judge import Promise
@@ -63,7 +67,7 @@ class QuotaKept(Promise):
             return
         for member in after.status.members:
             queue = self.truth.queue_versions.get((member.queue, member.version))
-            if queue is None or queue.spec.resources != member.limits:
+            if queue is None or not _says(queue, member):
                 raise self.broken(f"queue {member.queue} never allowed {member.limits}")
             for old in before.status.members if before is not None else ():
                 if old.queue == member.queue and old.version > member.version:
@@ -73,22 +77,76 @@ class QuotaKept(Promise):
         record, joined = _joined(change)
         if record is None or not joined:
             return
-        member = _member(record)
-        if member is None:
-            raise self.broken(f"{joined[0].job} is granted a part of nothing", joined[0].job)
-        if member.stop is not StopPolicy.NONE:
-            raise self.broken(f"{joined[0].job} is let in by a stopped queue", joined[0].job)
-        used = total(self._counts_for(holder) for holder in record.status.holders)
         for holder in joined:
+            if self._was_carried(record, holder):
+                continue
+            member = _member(record, holder.queue)
+            if member is None or member.left:
+                raise self.broken(f"{holder.job} is granted a part of nothing", holder.job)
+            if member.stop is not StopPolicy.NONE:
+                raise self.broken(f"{holder.job} is let in by a stopped queue", holder.job)
+            self._check_home(record, holder)
             self._check_amounts(holder)
             for name in _taken_of(holder, holder.tasks):
-                limit = member.limits.get(name)
-                if limit is None and name == TASKS:
-                    continue
-                if limit is None or used.get(name, 0) > limit.milli:
-                    allowed = limit.milli if limit is not None else 0
-                    told = f"{used[name]} m of {name} are granted of {allowed} m"
-                    raise self.broken(f"{told}, the last to {holder.job}", holder.job)
+                if name in member.limits or name != TASKS:
+                    self._check_resource(record, member, holder, name)
+
+    def _was_carried(self, record: QueueQuota, holder: QuotaHolder) -> bool:
+        """Whether a Job came along with its Queue, and was granted its part elsewhere."""
+        return any(
+            holder in other.status.holders
+            for other in self.truth.quotas.values()
+            if other.key != record.key
+        )
+
+    def _check_home(self, record: QueueQuota, holder: QuotaHolder) -> None:
+        """No two records grant to the Jobs of one Queue."""
+        for other in self.truth.quotas.values():
+            member = _member(other, holder.queue)
+            if other.key != record.key and member is not None and not member.left:
+                names = f"{record.metadata.name} and {other.metadata.name}"
+                raise self.broken(f"queue {holder.queue} is granted from {names}", holder.job)
+
+    def _check_resource(
+        self, record: QueueQuota, member: Member, holder: QuotaHolder, name: str
+    ) -> None:
+        """A Queue uses no more than it may, and all together no more than there is."""
+        own = _milli(member.limits, name)
+        most = None if record.spec.cohort is not None else own
+        if member.borrowing is not None and name in member.borrowing:
+            most = own + _milli(member.borrowing, name)
+        used = self._used(self._everywhere(holder.queue), name)
+        told = f"{used} m of {name} are used by queue {holder.queue}"
+        if most is not None and used > most:
+            told += f", which may use {most} m, the last by {holder.job}"
+            raise self.broken(told, holder.job)
+        if used <= _kept(member, name):
+            return
+        # What is used of what all lend; whoever is of no Queue any more uses that alone.
+        here = record.status.holders
+        lent, lendable = 0, 0
+        for other in record.status.members:
+            if not other.left and name in other.limits:
+                lendable += _milli(other.limits, name) - _kept(other, name)
+                theirs = [one for one in here if one.queue == other.queue]
+                lent += max(0, self._used(theirs, name) - _kept(other, name))
+        queues = {other.queue for other in record.status.members if not other.left}
+        lent += self._used((one for one in here if one.queue not in queues), name)
+        if lent > lendable:
+            told = f"{lent} m of {name} are lent of {lendable} m, the last to {holder.job}"
+            raise self.broken(told, holder.job)
+
+    def _used(self, holders: Iterable[QuotaHolder], name: str) -> int:
+        return sum(self._counts_for(holder).get(name, 0) for holder in holders)
+
+    def _everywhere(self, queue: str) -> Iterable[QuotaHolder]:
+        """All who hold a part as Jobs of a Queue, each once."""
+        found = {}
+        for record in self.truth.quotas.values():
+            for holder in record.status.holders:
+                if holder.queue == queue:
+                    found[holder.uid, holder.epoch] = holder
+        return found.values()
 
     def _check_amounts(self, holder: QuotaHolder) -> None:
         """What is granted is what was asked for, at the version at which it was asked."""
@@ -116,9 +174,10 @@ class QuotaKept(Promise):
         before, after = _quotas_of(change)
         kept = after.status.holders if after is not None else ()
         for holder in before.status.holders if before is not None else ():
-            if holder not in kept and not self._is_done(holder):
-                told = f"{holder.job} loses its part and may still be doing something"
-                raise self.broken(told, holder.job)
+            if holder in kept or self._is_done(holder) or self._is_elsewhere(change, holder):
+                continue
+            told = f"{holder.job} loses its part and may still be doing something"
+            raise self.broken(told, holder.job)
 
     def wrote(self, change: Change) -> None:
         """A Job with a Queue is admitted with its part of the quota on record."""
@@ -155,17 +214,38 @@ class QuotaKept(Promise):
             told = f"{life.order.name} starts, and no quota knows of it"
             raise self.broken(told, job.metadata.name)
 
+    def _is_elsewhere(self, change: Change, holder: QuotaHolder) -> bool:
+        """Whether a Job holds its part by another record, to which its Queue has moved."""
+        return any(
+            holder in other.status.holders
+            for other in self.truth.quotas.values()
+            if other.key != change.key
+        )
+
     def _holders(self, queue: str) -> tuple[QuotaHolder, ...]:
-        record = self.truth.quotas.get(queue)
-        return record.status.holders if record is not None else ()
+        return tuple(self._everywhere(queue))
 
     def settled(self) -> None:
-        """Whoever is over is taken off."""
+        """Whoever is over is taken off, and every Queue is where its definition says."""
+        for name, queue in self.truth.queues.items():
+            self._check_seat(name, queue)
         for record in self.truth.quotas.values():
             for holder in record.status.holders:
                 if holder.job not in self.truth.bad:
                     told = f"{holder.job} is over and holds a part of {holder.queue}"
                     raise self.broken(told, holder.job)
+
+    def _check_seat(self, name: str, queue: Queue) -> None:
+        own = self.truth.quotas.get(quota_name(name))
+        seat = own.status.seat if own is not None else None
+        home = quota_name(name) if seat is None else seat.record
+        record = self.truth.quotas.get(home)
+        if queue.spec.cohort is None and (own is None or not own.status.members):
+            # Nobody has wanted anything of it yet.
+            return
+        member = _member(record, name) if record is not None else None
+        if home != record_wanted(queue) or member is None or member.left:
+            raise self.broken(f"queue {name} is to be in {record_wanted(queue)}, and in {home}")
 
 
 class QueueInOrder(Promise):
@@ -177,17 +257,20 @@ class QueueInOrder(Promise):
         record, joined = _joined(change)
         if record is None or before is None:
             return
-        member = _member(record)
-        assert member is not None
-        free = {name: amount.milli for name, amount in member.limits.items()}
-        for holder in before.status.holders:
-            for name, amount in _taken_of(holder, holder.tasks).items():
-                if name in free:
-                    free[name] -= amount
+        if record.spec.cohort is not None:
+            # Room that was kept for somebody of another Queue may look as if it were free.
+            return
         for holder in joined:
+            member = _member(record, holder.queue)
             job = self.truth.by_uid.get(holder.uid)
-            if job is not None:
-                self._check(member, record, job, free)
+            if member is None or job is None:
+                continue
+            free = {name: amount.milli for name, amount in member.limits.items()}
+            for other in before.status.holders:
+                for name, amount in _taken_of(other, other.tasks).items():
+                    if name in free:
+                        free[name] -= amount
+            self._check(member, record, job, free)
 
     def _check(self, member: Member, record: QueueQuota, job: Job, free: Mapping[str, int]) -> None:
         truth = self.truth
@@ -220,21 +303,27 @@ class AllOrNothing(Promise):
     def granted(self, change: Change) -> None:
         """One at a time, and everybody else that holds a part was ready since it was let in."""
         record, joined = _joined(change)
-        member = _member(record) if record is not None else None
-        if record is None or not joined or member is None or not member.blocks:
-            return
-        if len(joined) > 1:
-            names = [holder.job for holder in joined]
-            raise self.broken(f"{' and '.join(names)} are let in at the same time", *names)
-        for other in record.status.holders:
-            job = self.truth.by_uid.get(other.uid)
-            if other in joined or job is None or self.truth.is_over(other.uid):
+        for holder in joined if record is not None else ():
+            member = _member(record, holder.queue) if record is not None else None
+            if record is None or member is None or not member.blocks:
                 continue
-            if job.status.admission.epoch > other.epoch or keeps_its_turn(job.spec):
+            self._check_alone(record, holder, member)
+
+    def _check_alone(self, record: QueueQuota, holder: QuotaHolder, member: Member) -> None:
+        for other in record.status.holders:
+            is_far = member.scope is BlockScope.QUEUE and other.queue != holder.queue
+            job = self.truth.by_uid.get(other.uid)
+            if other.token >= holder.token or is_far or job is None:
+                continue
+            if self.truth.is_over(other.uid) or job.status.admission.epoch > other.epoch:
+                continue
+            grant = job.status.admission.quota
+            is_awaited = grant is None or grant.token != other.token or grant.awaits_ready
+            if not is_awaited or keeps_its_turn(job.spec):
                 continue
             if (other.uid, other.epoch) not in self.truth.was_ready:
-                told = f"{joined[0].job} is let in, and {other.job} was never ready"
-                raise self.broken(told, joined[0].job, other.job)
+                told = f"{holder.job} is let in, and {other.job} was never ready"
+                raise self.broken(told, holder.job, other.job)
 
     def wrote(self, change: Change) -> None:
         """Tries are counted one by one, and none comes earlier than was said."""
@@ -245,7 +334,9 @@ class AllOrNothing(Promise):
         name, eviction = after.metadata.name, after.status.admission.eviction
         if was == now:
             return
-        begins = is_evicting(after) and not is_evicting(before)
+        # It may also end in the very write in which it begins to be put back.
+        evicting = AdmissionPhase.EVICTING
+        begins = after.status.admission.phase is evicting is not before.status.admission.phase
         if now is None:
             if eviction is None or eviction.reason is not EvictionReason.DEACTIVATED:
                 raise self.broken(f"the tries of {name} are forgotten", name)
@@ -291,17 +382,37 @@ class PutBackForCause(Promise):
             for (name, _), queue in self.truth.queue_versions.items()
             if name == job.spec.queue
         }
-        return any(
-            other.spec.queue == job.spec.queue
-            and (
-                other.spec.priority > job.spec.priority
-                or (
-                    PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY in policies
-                    and _place(other) < _place(job)
+        return self._is_reclaimed(job) or (
+            any(
+                other.spec.queue == job.spec.queue
+                and (
+                    other.spec.priority > job.spec.priority
+                    or (
+                        PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY in policies
+                        and _place(other) < _place(job)
+                    )
                 )
+                for other in self.truth.by_uid.values()
             )
-            for other in self.truth.by_uid.values()
-        ) and policies != {PreemptionPolicy.NEVER}
+            and policies != {PreemptionPolicy.NEVER}
+        )
+
+    def _is_reclaimed(self, job: Job) -> bool:
+        """Whether somebody in another Queue of its cohort may have its place."""
+        versions = self.truth.queue_versions.items()
+        cohorts = {queue.spec.cohort for (name, _), queue in versions if name == job.spec.queue}
+        lower = {ReclaimPolicy.LOWER_PRIORITY, BorrowPolicy.LOWER_PRIORITY}
+        for (name, _), queue in versions:
+            if name == job.spec.queue or queue.spec.cohort not in cohorts - {None}:
+                continue
+            policy = queue.spec.preemption
+            policies = {policy.reclaim_within_cohort, policy.borrow_within_cohort.policy}
+            if ReclaimPolicy.ANY in policies:
+                return True
+            theirs = (one for one in self.truth.by_uid.values() if one.spec.queue == name)
+            if policies & lower and any(o.spec.priority > job.spec.priority for o in theirs):
+                return True
+        return False
 
     def _was_drained(self, job: Job) -> bool:
         return any(
@@ -341,9 +452,26 @@ def _taken_of(holder: QuotaHolder, tasks: int) -> dict[str, int]:
     return taken(tasks, {name: amount.milli for name, amount in holder.each.items()})
 
 
-def _member(record: QueueQuota) -> Member | None:
-    queue = record.spec.queue
+def _member(record: QueueQuota, queue: str) -> Member | None:
     return next((one for one in record.status.members if one.queue == queue), None)
+
+
+def _says(queue: Queue, member: Member) -> bool:
+    """Whether a version of a Queue allows what a record says that it does."""
+    spec = queue.spec
+    said = spec.resources, spec.borrowing_limit, spec.lending_limit
+    return said == (member.limits, member.borrowing, member.lending)
+
+
+def _milli(amounts: Mapping[str, Amount], name: str) -> int:
+    return amounts[name].milli if name in amounts else 0
+
+
+def _kept(member: Member, name: str) -> int:
+    """How much of a resource a Queue lends to nobody."""
+    if member.lending is None or name not in member.lending:
+        return 0
+    return max(0, _milli(member.limits, name) - _milli(member.lending, name))
 
 
 def _is_let_in(before: Job | None, after: Job) -> bool:
@@ -376,11 +504,6 @@ def _fits(demand: Demand, free: Mapping[str, int]) -> bool:
 def _place(job: Job) -> tuple[int, int]:
     rank = 0 if job.spec.target is not None else -job.spec.priority
     return rank, order_of_acceptance(job)
-
-
-def quota_of(key: Key) -> str:
-    """The Queue that a record of a quota is of."""
-    return key.name.removeprefix("queue.")
 
 
 #: What worlds with Queues are judged by.

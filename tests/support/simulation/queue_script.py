@@ -9,14 +9,19 @@ from msgspec.structs import replace
 
 from interlock.resources.job import JobSpec
 from interlock.resources.queue import (
+    BorrowPolicy,
+    BorrowWithinCohort,
+    FairSharing,
     NamespaceSelector,
     Preemption,
     PreemptionPolicy,
     QueueOrder,
     QueueSpec,
+    ReclaimPolicy,
     StopPolicy,
 )
 from interlock.resources.ready_gate import (
+    BlockScope,
     RequeuingStrategy,
     RequeuingTimestamp,
     WaitForPodsReady,
@@ -108,9 +113,57 @@ def _preempting(step: Step, policy: PreemptionPolicy, random: Random) -> Step:
         spec = replace(act.spec, resources=scarce, preemption=preemption)
         return Step(step.at, ApplyQueue(act.name, spec))
     if isinstance(act, CreateJob) and act.spec.queue is not None:
-        spec_ = replace(act.spec, priority=random.choice((0, 0, 1, 2, 5)))
-        return Step(step.at, replace(act, spec=spec_))
+        return _prioritized(step, random)
     return step
+
+
+def with_cohorts(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues that lend each other what they do not use, and move about."""
+    policy = Preemption(
+        within_queue=random.choice(tuple(PreemptionPolicy)),
+        reclaim_within_cohort=random.choice(tuple(ReclaimPolicy)),
+        borrow_within_cohort=BorrowWithinCohort(
+            policy=random.choice(tuple(BorrowPolicy)),
+            max_priority_threshold=random.choice((None, 1)),
+        ),
+    )
+    cohorts = random.choice((("lab",), ("lab", "lab", None), ("lab", "den", None)))
+    steps = [_prioritized(step, random) for step in script]
+    found = []
+    for step in steps:
+        act = step.act
+        if isinstance(act, ApplyQueue):
+            spec = _in_cohort(act.spec, random.choice(cohorts), policy, random)
+            step = Step(step.at, ApplyQueue(act.name, spec))
+        found.append(step)
+    return tuple(found)
+
+
+def _in_cohort(
+    spec: QueueSpec, cohort: str | None, policy: Preemption, random: Random
+) -> QueueSpec:
+    if cohort is None:
+        return spec
+    amounts = (Amount.read(0), Amount.read(1), Amount.read(2))
+    return replace(
+        spec,
+        cohort=cohort,
+        preemption=policy,
+        borrowing_limit=random.choice((None, None, {"gpu": random.choice(amounts)})),
+        lending_limit=random.choice((None, None, {"gpu": random.choice(amounts)})),
+        fair_sharing=random.choice(
+            (None, None, FairSharing(), FairSharing(weight=random.choice(amounts)))
+        ),
+        priority=random.choice((0, 0, 1)),
+    )
+
+
+def _prioritized(step: Step, random: Random) -> Step:
+    act = step.act
+    if not isinstance(act, CreateJob) or act.spec.queue is None:
+        return step
+    spec = replace(act.spec, priority=random.choice((0, 0, 1, 2, 5)))
+    return Step(step.at, replace(act, spec=spec))
 
 
 def with_gates(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
@@ -126,6 +179,7 @@ def _gated(step: Step, random: Random) -> Step:
         enable=random.random() < 0.9,
         timeout=Duration(seconds=random.choice((2, 10, 60))),
         block_admission=random.random() < 0.6,
+        block_scope=random.choice((None, None, *BlockScope)),
         recovery_timeout=random.choice((None, Duration(seconds=3), Duration(seconds=30))),
         requeuing_strategy=RequeuingStrategy(
             timestamp=random.choice((None, *RequeuingTimestamp)),

@@ -8,7 +8,7 @@ from support.simulation.faults import FaultRates
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_people import QueuePeople
 from support.simulation.queue_promises import QUEUE_PROMISES
-from support.simulation.queue_script import with_gates, with_preemption, with_queues
+from support.simulation.queue_script import with_cohorts, with_gates, with_preemption, with_queues
 from support.simulation.script import Step
 from support.simulation.world import RivalWorld, World
 
@@ -72,6 +72,32 @@ class RivalPreemptionWorld(_Preempts, RivalWorld):
     """The same, with two control planes that both believe they lead."""
 
     name = "RivalPreemptionWorld"
+
+
+class _Cohorts(_Queues):
+    """Has the Queues of these worlds lend each other what they do not use."""
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        super().__init__(seed, script, rates)
+        if script is None:
+            luck = Random(f"{seed}:cohorts")
+            self.script = with_cohorts(self.script, luck)
+            if luck.random() < 0.3:
+                self.script = with_gates(self.script, luck)
+
+
+class CohortWorld(_Cohorts):
+    """Queues that lend each other what they do not use, and move, on one machine."""
+
+    name = "CohortWorld"
+
+
+class RivalCohortWorld(_Cohorts, RivalWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalCohortWorld"
 
 
 class _Gates(_Preempts):

@@ -161,11 +161,11 @@ class Truth:
             if is_gone:
                 del self.queues[name]
             return
-        self.quotas[resource.spec.queue] = resource
+        self.quotas[resource.metadata.name] = resource
         for holder in resource.status.holders:
             self.part_since.setdefault((holder.uid, holder.epoch), self.now)
         if is_gone:
-            del self.quotas[resource.spec.queue]
+            del self.quotas[resource.metadata.name]
 
     def _take_job(self, before: object, job: Job, is_gone: bool) -> None:
         uid = job.metadata.uid

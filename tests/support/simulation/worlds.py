@@ -18,10 +18,12 @@ from support.simulation.operation_world import (
 )
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_world import (
+    CohortWorld,
     GateWorld,
     PreemptionWorld,
     QueuePodWorld,
     QueueWorld,
+    RivalCohortWorld,
     RivalGateWorld,
     RivalPreemptionWorld,
     RivalQueuePodWorld,
@@ -63,6 +65,8 @@ WORLDS: dict[str, type[World]] = {
         RivalPreemptionWorld,
         GateWorld,
         RivalGateWorld,
+        CohortWorld,
+        RivalCohortWorld,
         ReadyWorld,
         RivalReadyWorld,
         WorkerOperationWorld,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.admission.queues.cycle import KEPT_ON_RECORD, MOST_GRANTS
+from interlock.admission.queues.cycle import MOST_GRANTS
 from interlock.admission.queues.desk import QueueDesk
+from interlock.admission.queues.record import KEPT_ON_RECORD
 from interlock.control.cache import Cache
 from interlock.resources.actions import CreateResource, DeleteResource
 from interlock.resources.job import Job

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from interlock.admission.queues.cycle import member_of
-from interlock.admission.queues.demands import KnownQueues, quota_view
+from interlock.admission.queues.demands import quota_view
 from interlock.admission.queues.desk import QueueDesk
+from interlock.admission.queues.known import KnownQueues
 from interlock.admission.ready_timers import policy_of
 from interlock.resources.actions import RecordStatus
 from interlock.resources.admission import WaitReason
-from interlock.resources.queue import Queue, QuotaStatus
+from interlock.resources.queue import Queue, QuotaStatus, member_of
 from interlock.resources.ready_gate import OFF, BlockScope, ReadyPolicy, WaitForPodsReady
 from interlock.resources.values.durations import Duration
 from support.queue_desk import Desk, a_queue, a_record, waits

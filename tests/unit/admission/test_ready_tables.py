@@ -13,7 +13,8 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.admission.eviction import decide_eviction
-from interlock.admission.queues.demands import KnownQueues, blockers
+from interlock.admission.queues.demands import blockers
+from interlock.admission.queues.known import KnownQueues
 from interlock.admission.ready_timers import clock_of
 from interlock.resources.actions import Decision, RecordAdmission
 from interlock.resources.admission import (
@@ -455,7 +456,7 @@ def at_version(job: Job, version: int) -> Job:
 def unready(desk: Desk) -> list[str]:
     caches = desk.caches
     known = KnownQueues(caches["Job"], caches["Queue"], caches["QueueQuota"])
-    return [holder.job for holder in blockers(known, desk.record())]
+    return [holder.job for holder in blockers(known, CLOSED)]
 
 
 def test_who_blocks_and_who_does_not_any_more() -> None:

@@ -191,3 +191,34 @@ def test_why_answers_first_and_explains_then() -> None:
         "  task      x-0-0 running",
         "  holds     lock k (token 4)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("until", "lines"),
+    [
+        pytest.param(None, ["  estimate  about noon"], id="alone"),
+        pytest.param(
+            "2026-01-05T14:00:00Z",
+            [
+                "  until     2026-01-05 14:00:00, or earlier when something changes",
+                "  estimate  about noon",
+            ],
+            id="it is another moment",
+        ),
+        pytest.param(
+            "2026-01-05T12:00:00Z",
+            ["  until     2026-01-05 12:00:00, or earlier when something changes"],
+            id="the line above says it",
+        ),
+    ],
+)
+def test_an_estimate_stands_below_what_is_waited_for(until: str | None, lines: list[str]) -> None:
+    answer = {
+        "summary": "x is waiting",
+        "waits": [{"message": "queue q has no room", "until": until}],
+        "estimate": {"at": "2026-01-05T12:00:00Z", "basis": "Pace", "message": "about noon"},
+    }
+
+    found = told(answer, datetime(2026, 1, 5, 11, 0, tzinfo=UTC))
+
+    assert found == ["x is waiting", "", "  blocked   queue q has no room", *lines]

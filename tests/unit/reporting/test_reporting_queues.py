@@ -74,7 +74,7 @@ def waiting(name: str, sequence: int, gpu: int = 8, **spec: Any) -> Job:
 
 
 def running(name: str, gpu: int, *, tasks: int = 1, done: str = "", **spec: Any) -> Job:
-    grant = QuotaGrant(queue="q", token=1, tasks=tasks)
+    grant = QuotaGrant(queue="q", token=1, tasks=tasks, awaits_ready=True)
     status = JobStatus(
         phase=JobPhase.RUNNING,
         admission=AdmissionStatus(phase=AdmissionPhase.ADMITTED, sequence=1, quota=grant),
@@ -537,7 +537,8 @@ def test_a_queue_in_short() -> None:
 
     assert to_builtins(answer) == {
         "name": "q",
-        "resources": {"gpu": {"quota": 8, "used": 4, "free": 4}},
+        "resources": {"gpu": {"quota": 8, "used": 4, "free": 4, "borrowed": 0}},
+        "cohort": None,
         "order": "BestEffortFIFO",
         "stop": "None",
         "missing": False,
@@ -638,6 +639,25 @@ def test_levels_are_told_to_those_who_watch() -> None:
     assert value("quota_used", queue="q", resource="gpu") == 2
     assert value("pending_jobs", queue="idle") == 0
     assert value("quota_used", queue="idle", resource="gpu") == 0
+
+
+def test_about_when_turns_come_is_told_once_a_line_moves() -> None:
+    def let_in(name: str, minute: int) -> Job:
+        job = running(name, 1)
+        at = NOW - timedelta(minutes=minute)
+        admission = replace(job.status.admission, admitted_at=at)
+        metadata = replace(job.metadata, creation_timestamp=at - timedelta(minutes=5))
+        return replace(job, metadata=metadata, status=replace(job.status, admission=admission))
+
+    line = (waiting("first", 5), waiting("second", 6), waiting("large", 7, gpu=9))
+    before = [let_in(f"job-{minute}", minute) for minute in (35, 25, 15, 5)]
+
+    moves = Desk(*line, *before, a_queue(), a_quota(*before)).detail("q")
+    stands = Desk(*line, *before[1:], a_queue(), a_quota(*before[1:])).detail("q")
+
+    expected = [NOW + timedelta(minutes=5), NOW + timedelta(minutes=15), None]
+    assert [one.about for one in moves.waiters] == expected
+    assert [one.about for one in stands.waiters] == [None, None, None]
 
 
 # The lines

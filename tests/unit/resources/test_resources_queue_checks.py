@@ -124,9 +124,9 @@ def test_bad_queues(spec: dict[str, Any], path: str, found: object, expected: st
             {"resources": {"cpu": 1}},
             "spec.resources",
             "{…}",
-            "is for a Job that names a spec.queue",
+            "is for a process, or a Job that names a spec.queue",
         ),
-        ({"minParallelism": 2}, "spec.minParallelism", "2", "is for a Job that names a spec.queue"),
+        ({"minParallelism": 2}, "spec.minParallelism", "2", "is for a process, or a Job that"),
         (
             {"queue": "q", "resources": {"tasks": 2}},
             "spec.resources.tasks",

@@ -3,106 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 from msgspec import Struct
 
-from interlock.admission.claims.proof import Jobs, grant_of, is_done
-from interlock.admission.ready_timers import policy_of
+from interlock.admission.queues.known import KnownQueues, job_of
+from interlock.admission.queues.seats import holder_of, records_of
+from interlock.admission.ready_timers import gate_of, policy_of
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.job import Job, keeps_its_turn
-from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     TASKS,
     Demand,
     Queue,
-    QueueQuota,
     QuotaHolder,
     StopPolicy,
-    demand_of,
     in_terms_of,
-    quota_name,
     taken,
 )
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import WaitForPodsReady, ready_policy
+from interlock.resources.ready_gate import BlockScope
 
 
-class Queues(Protocol):
-    """What is known of Queues. It may be old."""
-
-    def get(self, key: Key, /) -> Queue | None:
-        """The newest known version, or None when there is none."""
-        ...
-
-
-class Quotas(Protocol):
-    """What is known of the records of quotas. It may be old."""
-
-    def get(self, key: Key, /) -> QueueQuota | None:
-        """The newest known version, or None when there is none."""
-        ...
-
-
-class KnownQueues(Struct, frozen=True):
-    """All that is known of Queues and their quotas."""
-
-    jobs: Jobs
-    queues: Queues
-    quotas: Quotas
-    #: The one namespace whose Jobs are known; empty for all of them.
-    namespace: str = ""
-    #: What holds for all Queues that do not say otherwise.
-    system: WaitForPodsReady | None = None
-
-    def is_done(self, holder: QuotaHolder) -> bool:
-        """Whether a grant is proven to count for nothing.
-
-        About a Job of a namespace of which nothing is heard, nothing is ever proven.
-        """
-        if self.namespace and holder.namespace != self.namespace:
-            return False
-        return is_done(holder, job_of(holder), self.jobs)
-
-    def queue(self, name: str) -> Queue | None:
-        """A Queue, as far as anything is known of it."""
-        return self.queues.get(Key("Queue", "", name))
-
-    def quota(self, queue: str) -> QueueQuota | None:
-        """The record of a Queue's quota, as far as anything is known of it."""
-        return self.quotas.get(quota_key(queue))
-
-
-def job_of(holder: QuotaHolder) -> Key:
-    """The Job that was granted a part."""
-    return Key("Job", holder.namespace, holder.job)
-
-
-def blocks(queue: Queue, system: WaitForPodsReady | None = None) -> bool:
-    """Whether a Queue lets nobody in while somebody who was let in is not ready."""
-    policy = ready_policy(system, queue.spec.wait_for_pods_ready)
-    return policy.is_on and policy.blocks
-
-
-def blockers(known: KnownQueues, record: QueueQuota | None) -> Iterator[QuotaHolder]:
-    """Who holds a part and is not ready, or is not known to be."""
-    for holder in record.status.holders if record is not None else ():
-        if not known.is_done(holder) and not is_ready(known.jobs.get(job_of(holder)), holder):
-            yield holder
-
-
-def is_ready(job: Job | None, holder: QuotaHolder) -> bool:
+def is_ready(known: KnownQueues, holder: QuotaHolder) -> bool:
     """Whether a Job that was granted a part is ready, or is one that nobody waits for."""
+    job = known.jobs.get(job_of(holder))
     if job is None or job.metadata.uid != holder.uid:
         return False
-    if keeps_its_turn(job.spec):
+    if keeps_its_turn(job.spec) or is_ready_now(job):
         return True
-    return is_ready_now(job)
+    grant = job.status.admission.quota
+    if grant is not None and grant.token == holder.token:
+        return not grant.awaits_ready
+    return not policy_of(job, known.queue(holder.queue), known.system).is_on
 
 
-def quota_key(queue: str) -> Key:
-    """Where the record of a Queue's quota is kept."""
-    return Key("QueueQuota", "", quota_name(queue))
+def blockers(known: KnownQueues, queue: Queue) -> Iterator[QuotaHolder]:
+    """Who keeps everybody else out of a Queue: holds a part, and is not ready, as far as is known.
+
+    Of other records than the Queue's own no write of this one says that they are as they were, so
+    of a gate that is closed for the whole system two control planes may each let one in.
+    """
+    policy = gate_of(queue, known.system)
+    if not policy.is_on or not policy.blocks:
+        return
+    name = queue.metadata.name
+    records = tuple(records_of(known, name))
+    if policy.scope is BlockScope.SYSTEM:
+        records = tuple(known.quotas)
+    seen = set()
+    for record in records:
+        for holder in record.status.holders:
+            is_other = policy.scope is BlockScope.QUEUE and holder.queue != name
+            if is_other or (holder.uid, holder.epoch) in seen or known.is_done(holder):
+                continue
+            seen.add((holder.uid, holder.epoch))
+            if not is_ready(known, holder):
+                yield holder
 
 
 class QuotaView(Struct, frozen=True, kw_only=True):
@@ -136,27 +92,23 @@ class QuotaView(Struct, frozen=True, kw_only=True):
 
 def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
     """What a Job asks of a Queue and was granted; None for one that asks for nothing."""
-    demand = demand_of(job)
+    demand = known.demand(job)
     if demand is None:
         return None
     queue = known.queue(demand.queue)
     if queue is not None:
         demand = in_terms_of(queue.spec, demand)
-    record = known.quota(demand.queue)
-    holder = grant_of(job, record.status.holders) if record is not None else None
+    holder = holder_of(known, job, demand.queue)
     policy = policy_of(job, queue, known.system)
     is_awaited = policy.is_on and not keeps_its_turn(job.spec)
     return QuotaView(
         demand=demand,
         holder=holder,
-        refusal=refusal_of(queue, job, demand),
+        refusal=refusal_of(known, job, demand),
         awaits_ready=is_awaited,
         awaits_places=is_awaited and policy.unscheduled_timeout is not None,
         is_gated=(
-            queue is not None
-            and holder is None
-            and blocks(queue, known.system)
-            and next(blockers(known, record), None) is not None
+            queue is not None and holder is None and next(blockers(known, queue), None) is not None
         ),
         is_good=holder is None or _is_what_is_asked(holder, demand),
     )
@@ -167,20 +119,22 @@ def _is_what_is_asked(holder: QuotaHolder, demand: Demand) -> bool:
     return each == demand.each and demand.least <= holder.tasks <= demand.tasks
 
 
-def refusal_of(queue: Queue | None, job: Job, demand: Demand) -> Wait | None:
+def refusal_of(known: KnownQueues, job: Job, demand: Demand) -> Wait | None:
     """Why a Queue does not let a Job in, however much room it has; None when it does."""
-    reason = _reason(queue, job.metadata.namespace, demand)
+    reason = _reason(known, job.metadata.namespace, demand)
     return None if reason is None else Wait(reason=reason, key=demand.queue)
 
 
-def _reason(queue: Queue | None, namespace: str, demand: Demand) -> WaitReason | None:
+def _reason(known: KnownQueues, namespace: str, demand: Demand) -> WaitReason | None:
+    queue = known.queue(demand.queue)
     if queue is None or queue.is_going:
         return WaitReason.NO_QUEUE
     if not is_for(queue, namespace):
         return WaitReason.QUEUE_NOT_ALLOWED
     if queue.spec.stop is not StopPolicy.NONE:
         return WaitReason.QUEUE_STOPPED
-    if not could_ever_fit(demand, limits_of(queue)):
+    most = known.most(queue)
+    if most is not None and not could_ever_fit(demand, most):
         return WaitReason.QUOTA_TOO_SMALL
     return None
 
@@ -189,11 +143,6 @@ def is_for(queue: Queue, namespace: str) -> bool:
     """Whether a namespace may use a Queue."""
     selector = queue.spec.namespace_selector
     return selector is None or namespace in selector.match_names
-
-
-def limits_of(queue: Queue) -> dict[str, int]:
-    """How much its Jobs may hold together, in thousandths."""
-    return {name: amount.milli for name, amount in queue.spec.resources.items()}
 
 
 def could_ever_fit(demand: Demand, limits: Mapping[str, int]) -> bool:

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 
-from interlock.admission.claims.candidates import BY_HOLDER
 from interlock.admission.claims.claim import Ask, ClaimKey
-from interlock.admission.claims.proof import grant_of
-from interlock.admission.queues.cycle import WayIsClear, decide_quota, view_of
-from interlock.admission.queues.demands import KnownQueues, QuotaView, quota_key, quota_view
+from interlock.admission.queues.cycle import WayIsClear
+from interlock.admission.queues.demands import QuotaView, quota_view
+from interlock.admission.queues.known import (
+    BY_HOLDER,
+    QUOTA_INDEXES,
+    KnownQueues,
+    quota_key,
+    record_key,
+)
 from interlock.admission.queues.lines import QueueLines
+from interlock.admission.queues.preemption import may_preempt
+from interlock.admission.queues.record import decide_quota, view_of
+from interlock.admission.queues.seats import concerned, home_of
+from interlock.admission.ready_timers import gate_of
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
+from interlock.resources.admission import WaitReason
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
-from interlock.resources.queue import PreemptionPolicy, Queue, QueueQuota, QuotaHolder, demand_of
+from interlock.resources.queue import (
+    Queue,
+    QueueQuota,
+    QuotaHolder,
+    record_wanted,
+)
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
 
-
-def _holder_uids(quota: QueueQuota) -> Iterable[str]:
-    return (holder.uid for holder in quota.status.holders)
-
-
-#: By what the records of quotas are found.
-QUOTA_INDEXES = {BY_HOLDER: _holder_uids}
+__all__ = ["QUOTA_INDEXES", "QueueDesk"]
 
 
 class QueueDesk:
@@ -40,13 +50,26 @@ class QueueDesk:
         quotas: Cache[QueueQuota],
         namespace: str = "",
         system: WaitForPodsReady | None = None,
+        default: str = "",
     ) -> None:
-        """Look at caches; `system` is what holds for all Queues that do not say otherwise."""
+        """Look at caches.
+
+        `namespace` is the one whose Jobs are known, empty for all; `system` what holds for all
+        Queues that do not say otherwise; `default` the Queue of Jobs that name none.
+        """
         self.system = system
+        self._default = default
+        self._jobs = jobs
         self._quotas = quotas
-        self._known = KnownQueues(jobs, queues, quotas, namespace, system)
+        #: The Queues of each cohort, those of them that have others make room, and those whose gate
+        #: all Queues can close.
+        self._cohorts: dict[str, dict[str, None]] = {}
+        self._preempting: dict[str, None] = {}
+        self._gated_by_all: dict[str, None] = {}
+        self._known = KnownQueues(jobs, queues, quotas, namespace, self._cohorts, system, default)
         self._lines = QueueLines()
-        #: The Jobs that are not over, by the Queue they name, and the Queue of each.
+        #: The Jobs that are not over, by the Queue they ask, also if that is the default one and
+        #: not there; and the Queue of each.
         self._members: dict[str, dict[Key, None]] = {}
         self._queue_of: dict[Key, str] = {}
 
@@ -58,27 +81,62 @@ class QueueDesk:
         """Take in a Job; it stands in line only as far as it is `expected`."""
         job = after or before
         assert job is not None
-        was, now = _queue(before), _queue(after)
+        was, now = self._asked_by(before), self._asked_by(after)
         if not was and not now:
             return
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
-        demand = demand_of(expected) if expected is not None else None
+        demand = self._known.demand(expected) if expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):
-            yield from {quota_key(queue): None for queue in (was, now) if queue}
+            yield from {self._home(name): None for name in (was, now) if self._is_used(name)}
+            if self._gated_by_all and _turns_ready(before, after):
+                yield from map(self._home, tuple(self._gated_by_all))
 
-    def queue_changed(self, queue: Queue) -> Iterator[Key]:
-        """A Queue matters to its record and to all its Jobs."""
+    def queue_changed(self, change: Change) -> Iterator[Key]:
+        """A Queue matters to its record, to that of its cohort, and to all its Jobs."""
+        before, after = _as_queue(change.before), _as_queue(change.after)
+        queue = after or before
+        assert queue is not None
         name = queue.metadata.name
+        self._take_in(name, before, after)
         yield quota_key(name)
+        yield self._home(name)
+        yield from (record_key(record_wanted(one)) for one in (before, after) if one is not None)
         yield from tuple(self._members.get(name, ()))
 
-    def quota_changed(self, change: Change) -> Iterator[Key]:
-        """Those who were granted room, and a record that came or went."""
+    def _take_in(self, name: str, before: Queue | None, after: Queue | None) -> None:
+        if before is not None and before.spec.cohort is not None:
+            others = self._cohorts[before.spec.cohort]
+            del others[name]
+            if not others:
+                del self._cohorts[before.spec.cohort]
+        if after is not None and after.spec.cohort is not None:
+            self._cohorts.setdefault(after.spec.cohort, {})[name] = None
+        gate = gate_of(after, self.system) if after is not None else None
+        is_gated_by_all = (
+            gate is not None and gate.is_on and gate.blocks and gate.scope is BlockScope.SYSTEM
+        )
+        _put(self._gated_by_all, name, is_gated_by_all)
+        _put(self._preempting, name, after is not None and may_preempt(after.spec.preemption))
+
+    def asked_anew(self, change: Change) -> tuple[Key, ...]:
+        """Who asks the default Queue since it is there now, or asks it no more."""
         before, after = change.before, change.after
-        if before is None or after is None:
-            yield (after or before).key  # type: ignore[union-attr]
+        name = (after or before).metadata.name  # type: ignore[union-attr]
+        if name != self._default or _is_there(before) is _is_there(after):
+            return ()
+        return tuple(self._members.get(name, ()))
+
+    def quota_changed(self, change: Change) -> Iterator[Key]:
+        """Those who were granted room, and whatever a change of who has a seat there concerns."""
+        before, after = _as_quota(change.before), _as_quota(change.after)
+        if _seated(before) != _seated(after):
+            for record in (before, after):
+                if record is not None:
+                    yield record.key
+                    yield from map(record_key, concerned(self._known, record))
+                    yield from self._too_small(record)
         had = set(_grants(before))
         for grant, holder in _grants(after).items():
             if grant not in had:
@@ -86,14 +144,31 @@ class QueueDesk:
 
     def needing(self, claim: ClaimKey) -> Iterator[Key]:
         """The quotas in whose lines somebody needs a claim."""
-        return map(quota_key, self._lines.needing(claim))
+        return map(self._home, self._lines.needing(claim))
+
+    def _home(self, queue: str) -> Key:
+        """The record in which the Jobs of a Queue are granted their parts."""
+        return record_key(home_of(self._known, queue))
+
+    def _too_small(self, record: QueueQuota) -> Iterator[Key]:
+        """The Jobs that wait since the Queues of a cohort have too little together."""
+        if record.spec.cohort is None:
+            return
+        for member in record.status.members:
+            for key in tuple(self._members.get(member.queue, ())):
+                job = self._jobs.get(key)
+                waits = job.status.admission.waits if job is not None else ()
+                if any(wait.reason is WaitReason.QUOTA_TOO_SMALL for wait in waits):
+                    yield key
 
     def _preempts(self, queue: str) -> bool:
         """Whether whoever is let in may have to make room for others."""
-        found = self._known.queue(queue)
-        if found is None:
+        if not self._preempting:
             return False
-        return found.spec.preemption.within_queue is not PreemptionPolicy.NEVER
+        found = self._known.queue(queue)
+        if found is None or found.spec.cohort is None:
+            return queue in self._preempting
+        return any(one in self._preempting for one in self._cohorts[found.spec.cohort])
 
     def _enrol(self, key: Key, queue: str) -> None:
         was = self._queue_of.get(key, "")
@@ -115,8 +190,13 @@ class QueueDesk:
         return quota_view(self._known, job)
 
     def queue_of(self, job: Job) -> Queue | None:
-        """The Queue that a Job names, if there is one."""
-        return self._known.queue(job.spec.queue) if job.spec.queue is not None else None
+        """The Queue that a Job names or that let it in, if there is one.
+
+        What was let in before there was a default Queue is none of its Jobs.
+        """
+        grant = job.status.admission.quota
+        name = job.spec.queue or (grant.queue if grant is not None else "")
+        return self._known.queue(name) if name else None
 
     def has_part(self, job: Job) -> bool:
         """Whether a Job needs no room in a Queue, or was granted it."""
@@ -128,24 +208,56 @@ class QueueDesk:
         view = quota_view(self._known, job)
         if view is not None and not view.is_good:
             return True
-        queue = job.spec.queue
-        return any(
-            record.spec.queue != queue and grant_of(job, record.status.holders) is not None
-            for record in self._quotas.by(BY_HOLDER, job.metadata.uid)
+        queue = queue_asked(job.spec, self._known.default_now)
+        uid, epoch = job.metadata.uid, job.status.admission.epoch
+        parts = (
+            self._known.part_of(record, uid, epoch) for record in self._quotas.by(BY_HOLDER, uid)
+        )
+        return any(part is not None and part.queue != queue for part in parts)
+
+    def _asked_by(self, job: Job | None) -> str:
+        """The Queue that a Job asks, or would ask if the default one were there."""
+        return (queue_asked(job.spec, self._default) or "") if job is not None else ""
+
+    def _is_used(self, name: str) -> bool:
+        """Whether there is anything to decide about a quota."""
+        return bool(name) and (
+            self._known.queue(name) is not None or self._quotas.get(quota_key(name)) is not None
         )
 
     def decide(self, key: Key, way_is_clear: WayIsClear, now: datetime) -> Decision:
         """Decide about a quota."""
-        name = key.name.removeprefix("queue.")
-        return decide_quota(view_of(self._known, self._lines, name, way_is_clear), now)
+        return decide_quota(view_of(self._known, self._lines, key.name, way_is_clear), now)
 
 
-def _queue(job: Job | None) -> str:
-    return (job.spec.queue or "") if job is not None else ""
+def _is_there(queue: object) -> bool:
+    return isinstance(queue, Queue) and not queue.is_going
 
 
-def _grants(quota: object) -> dict[tuple[str, int], QuotaHolder]:
-    holders = quota.status.holders if isinstance(quota, QueueQuota) else ()
+def _put(names: dict[str, None], name: str, is_in: bool) -> None:
+    if is_in:
+        names[name] = None
+    else:
+        names.pop(name, None)
+
+
+def _as_queue(resource: object) -> Queue | None:
+    return resource if isinstance(resource, Queue) else None
+
+
+def _as_quota(resource: object) -> QueueQuota | None:
+    return resource if isinstance(resource, QueueQuota) else None
+
+
+def _seated(quota: QueueQuota | None) -> object:
+    """Which Queues a record has, where they are from, and which record it is."""
+    if quota is None:
+        return None
+    return quota.metadata.uid, quota.status.members, quota.status.seat
+
+
+def _grants(quota: QueueQuota | None) -> dict[tuple[str, int], QuotaHolder]:
+    holders = quota.status.holders if quota is not None else ()
     return {(holder.uid, holder.epoch): holder for holder in holders}
 
 
@@ -156,6 +268,14 @@ def _was_let_in(before: Job | None, after: Job | None) -> bool:
     return is_admitted(after) and not is_admitted(before)
 
 
+def _turns_ready(before: Job | None, after: Job | None) -> bool:
+    """Whether a Job is ready that was not, or over, or the other way round."""
+    if before is None or after is None:
+        return True
+    is_same = has_ended(before) is has_ended(after)
+    return not is_same or is_ready_now(before) is not is_ready_now(after)
+
+
 def _leaves_room(before: Job | None, after: Job | None) -> bool:
     """Whether a change can make a grant count for less, or open the gate that it has closed."""
     if before is None or after is None:
@@ -164,7 +284,7 @@ def _leaves_room(before: Job | None, after: Job | None) -> bool:
         return True
     if before.status.admission.epoch != after.status.admission.epoch:
         return True
-    if is_ready_now(before) is not is_ready_now(after):
+    if _turns_ready(before, after):
         return True
     grant = after.status.admission.quota
     if grant is None:

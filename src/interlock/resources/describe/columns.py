@@ -71,8 +71,12 @@ def _queue_resources(queue: Queue) -> str:
     return ", ".join(f"{name} {amount}" for name, amount in queue.spec.resources.items())
 
 
+def _quota_cohort(quota: QueueQuota) -> str:
+    return quota.spec.cohort or ""
+
+
 def _quota_queue(quota: QueueQuota) -> str:
-    return quota.spec.queue
+    return quota.spec.queue or ""
 
 
 def _quota_holders(quota: QueueQuota) -> str:
@@ -324,6 +328,12 @@ QUEUE_COLUMNS = (
 QUOTA_COLUMNS = (
     NAME,
     plain_column("Queue", _quota_queue, "The Queue that it is of.", Pointer(".spec.queue")),
+    plain_column(
+        "Cohort",
+        _quota_cohort,
+        "The cohort whose Queues share it.",
+        Pointer(".spec.cohort"),
+    ),
     plain_column(
         "Holders",
         _quota_holders,

@@ -53,8 +53,12 @@ def run(session: Session, args: argparse.Namespace) -> int:
         terminal.table(headers, [_holder(one, now) for one in item["holders"]])
     if item["waiters"]:
         terminal.print()
-        headers = ["PLACE", "WAITS", "PRIORITY", "NEEDS", "SINCE"]
-        terminal.table(headers, [_waiter(one, now) for one in item["waiters"]])
+        headers, rows = list(_WAITERS), [_waiter(one, now) for one in item["waiters"]]
+        if any("about" in one for one in item["waiters"]):
+            headers.append("ABOUT")
+            for row, one in zip(rows, item["waiters"], strict=True):
+                row.append(day_and_time(one.get("about")) or "-")
+        terminal.table(headers, rows)
         more = item["waiting"] - len(item["waiters"])
         if more > 0:
             terminal.print(f"and {more} more")
@@ -64,6 +68,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 
 _USE = ("used", "quota", "free")
+_WAITERS = ("PLACE", "WAITS", "PRIORITY", "NEEDS", "SINCE")
 
 
 def headlines(item: dict[str, Any]) -> list[str]:
