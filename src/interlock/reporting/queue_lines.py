@@ -46,7 +46,7 @@ from interlock.resources.queue import (
     member_of,
     taken,
 )
-from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.ready_gate import WaitForPodsReady, read_policy
 from interlock.resources.values.amounts import format_milli
 
 #: How many of a line are told when nothing is said.
@@ -220,7 +220,7 @@ class QueueReader:
             return self._known.system
         record = next(records_of(self._known, name), None)
         member = member_of(record, name) if record is not None else None
-        return member.ready if member is not None else None
+        return read_policy(member.ready) if member is not None else None
 
     def shares(self, name: str) -> tuple[Share, ...]:
         """What the holders of a quota that may still be doing something hold of it."""
