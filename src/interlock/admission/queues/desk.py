@@ -32,6 +32,7 @@ from interlock.resources.queue import (
     QueueQuota,
     QuotaHolder,
     record_wanted,
+    records_for,
 )
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
@@ -90,7 +91,9 @@ class QueueDesk:
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):
-            yield from {self._home(name): None for name in (was, now) if self._is_used(name)}
+            for name in {was: None, now: None}:
+                if self._is_used(name):
+                    yield from self._homes(name)
             if self._gated_by_all and _turns_ready(before, after):
                 yield from map(self._home, tuple(self._gated_by_all))
 
@@ -102,7 +105,7 @@ class QueueDesk:
         name = queue.metadata.name
         self._take_in(name, before, after)
         yield quota_key(name)
-        yield self._home(name)
+        yield from self._homes(name)
         yield from (record_key(record_wanted(one)) for one in (before, after) if one is not None)
         yield from tuple(self._members.get(name, ()))
 
@@ -138,14 +141,23 @@ class QueueDesk:
                     yield record.key
                     yield from map(record_key, concerned(self._known, record))
                     yield from self._too_small(record)
-        had = set(_grants(before))
-        for grant, holder in _grants(after).items():
+        had, has = _grants(before), _grants(after)
+        for grant, holder in has.items():
             if grant not in had:
                 yield Key("Job", holder.namespace, holder.job)
+        for grant, holder in had.items():
+            if grant not in has and self._known.queue(holder.queue) is None:
+                # The Queue's own record is kept for those who hold a part elsewhere.
+                yield quota_key(holder.queue)
 
     def needing(self, claim: ClaimKey) -> Iterator[Key]:
         """The quotas in whose lines somebody needs a claim."""
         return map(self._home, self._lines.needing(claim))
+
+    def _homes(self, queue: str) -> Iterator[Key]:
+        """All records in which a Job of a Queue may have its part."""
+        own = self._quotas.get(quota_key(queue))
+        return map(record_key, records_for(own, queue))
 
     def _home(self, queue: str) -> Key:
         """The record in which the Jobs of a Queue are granted their parts."""
