@@ -4,19 +4,28 @@ One Job ends and one is let in, again and again, as in a Queue that is full all 
 another resource, of which Jobs of the many sorts ask for different amounts. Time is told as a ratio
 to a short line: it may grow with neither the Jobs nor their sorts.
 
-    python -m bench queues [--turns N]
+Then, on servers in processes of their own: what a hundred thousand parked Jobs cost while nothing
+happens, beside an empty server in the same seconds.
+
+    python -m bench queues [--turns N] [--parked N] [--quick]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 
 from msgspec.structs import replace
 
+from bench.kueue import QUEUES
+from bench.load import client_of, costs_of, creation, peak_memory_mib, request
+from bench.scale import settle
 from bench.table import show
 from interlock.admission.queues.desk import QUOTA_INDEXES, QueueDesk
 from interlock.admission.reconciler import AdmissionReconciler
@@ -30,11 +39,15 @@ from interlock.resources.process import NoopSpec
 from interlock.resources.queue import Queue, QueueQuota, QueueSpec, QuotaSpec
 from interlock.resources.tasks import ExecutionStatus, JobResult
 from interlock.resources.values.amounts import Amount
+from interlock.testing.serving import Server
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 RECORD = Key("QueueQuota", "", "queue.q")
 #: So many Jobs are let in at the same time.
 RUNNING = 16
+#: So many requests to create are under way at a time.
+CONNECTIONS = 64
+_OURS = {"apiVersion": "interlock.dev/v1alpha1"}
 
 
 class Line:
@@ -123,15 +136,12 @@ class Line:
         return median(took) * 1e6
 
 
-def main(argv: Sequence[str]) -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(prog="python -m bench queues")
-    parser.add_argument("--turns", type=int, default=300)
-    turns = parser.parse_args(argv).turns
+def looks(turns: int, most: int) -> None:
+    """Print what a look costs."""
     rows = []
     for full in ("tasks", "gpu"):
         base = Line(max(10, RUNNING + turns), 1, full).turn_us(turns)
-        for jobs, sorts in ((100, 1), (10_000, 1), (100_000, 1), (100_000, 10), (100_000, 1000)):
+        for jobs, sorts in ((100, 1), (most // 10, 1), (most, 1), (most, 10), (most, 1000)):
             line = Line(max(jobs, RUNNING + turns), sorts, full)
             took = line.turn_us(turns)
             joining, ratio = f"{line.joining_us:.0f}", f"{took / base:.2f}x"
@@ -141,3 +151,55 @@ def main(argv: Sequence[str]) -> None:
         ("full of", "waiting", "sorts", "us to join", "us a turn", "of a short line"),
         rows,
     )
+
+
+def idle(place: Path, parked: int, idle_s: float) -> None:
+    """Park Jobs in a Queue that is full, and print what the server does while nothing happens."""
+    with (
+        Server(place / "empty") as empty,
+        Server(place / "full") as full,
+        client_of(full, CONNECTIONS) as client,
+    ):
+        spec = {"resources": {"tasks": 1}}
+        queue: dict[str, object] = {
+            **_OURS,
+            "kind": "Queue",
+            "metadata": {"name": "q"},
+            "spec": spec,
+        }
+        client.create(request("POST", QUEUES, json.dumps(queue).encode()))
+        client.create(creation({"queue": "q", "process": {"command": ["sleep", "9999"]}}, "holder"))
+        job = {"queue": "q", "noop": {}}
+        client.create_all([creation(job, f"parked-{number}") for number in range(parked)])
+        for server in (empty, full):
+            settle(server)
+        before = [costs_of(server) for server in (empty, full)]
+        time.sleep(idle_s)
+        taken = [
+            costs_of(server).since(was) for server, was in zip((empty, full), before, strict=True)
+        ]
+        memory = [peak_memory_mib(server) for server in (empty, full)]
+    names = ("empty server", f"{parked:,} parked Jobs")
+    rows = [
+        (name, f"{cost.server / idle_s:.3%}", cost.server_switches / idle_s, mib)
+        for name, cost, mib in zip(names, taken, memory, strict=True)
+    ]
+    show(
+        f"Nothing happens, over {idle_s:.0f} s",
+        ("", "server cpu", "wakes/s", "peak MiB"),
+        rows,
+    )
+
+
+def main(argv: Sequence[str] = ()) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m bench queues", description=__doc__)
+    parser.add_argument("--turns", type=int, default=300)
+    parser.add_argument("--parked", type=int, default=100_000)
+    parser.add_argument("--idle", type=float, default=20.0, help="seconds to look on")
+    parser.add_argument("--quick", action="store_true", help="smaller numbers")
+    given = parser.parse_args(argv)
+    parked = 5_000 if given.quick else given.parked
+    looks(50 if given.quick else given.turns, 10_000 if given.quick else 100_000)
+    with tempfile.TemporaryDirectory() as place:
+        idle(Path(place), parked, 5.0 if given.quick else given.idle)

@@ -108,7 +108,7 @@ def waiting(place: Path, sizes: Sizes) -> None:
     with Server(place / "waiting") as server, client_of(server, CONNECTIONS) as client:
         client.create_all([_holder("sleep 100000", 0)])
         client.create_all([creation(_on_lock(0), f"w-{number}") for number in range(sizes.waiting)])
-        _settle(server)
+        settle(server)
         before = costs_of(server)
         time.sleep(sizes.idle_s)
         taken = costs_of(server).since(before)
@@ -126,7 +126,7 @@ def waiting(place: Path, sizes: Sizes) -> None:
     )
 
 
-def _settle(server: Server) -> None:
+def settle(server: Server) -> None:
     """Wait until the server has nothing left to do."""
     while True:
         before = costs_of(server).server
