@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -44,6 +45,8 @@ from interlock.store.sqlite.store import SqliteStore
 #: Configs are created in groups of this size.
 GROUP = 5_000
 IDLE_S = 10.0
+#: How many Jobs within how many seconds. A burst waits for the wall clock: a whole minute is much.
+_QUICK_BURSTS = ((500, 1), (500, 10), (3_000, 1))
 
 
 class NoRuntime:
@@ -226,17 +229,20 @@ async def hold(place: Path, count: int) -> Figures:
     return figures
 
 
-async def burst(place: Path, count: int, hashed: bool) -> Figures:
-    """Have many configs due in one second, or spread by `H` over one minute."""
+async def burst(place: Path, count: int, spread_s: int) -> Figures:
+    """Have many configs due in one second, or spread by `H` over more of them."""
     figures = Figures(configs=count)
     made = await _assemble(place)
     made.plane.start()
     await made.plane.at_work.wait()
-    # Far enough for all of them to be created and looked at before.
-    due = _now().replace(microsecond=0) + timedelta(seconds=20 + count // 1000)
-    if hashed:
+    # Far enough for all of them to be created and looked at before, and no further: a plane that
+    # waits takes processor time too.
+    ahead_s = min(20, 8 + count // 500) + count // 1000
+    due = _now().replace(microsecond=0) + timedelta(seconds=ahead_s)
+    if due.second + spread_s > 60:
         due = due.replace(second=0) + timedelta(minutes=1)
-    line = _line_at(due, "H" if hashed else None)
+    hashed = f"H({due.second}-{due.second + spread_s - 1})"
+    line = _line_at(due, hashed if spread_s > 1 else None)
     before = time.process_time()
     await _fill(made.store, (_config(f"c-{n:06}", line) for n in range(count)))
     await _idle(made.plane)
@@ -263,8 +269,8 @@ def _spread(late_s: Sequence[float]) -> tuple[float, float, float]:
     return at[0], at[1], late_s[-1]
 
 
-def _in_child(what: str, place: Path, count: int, *flags: str) -> Figures:
-    command = [sys.executable, "-m", "bench.due", what, str(place), str(count), *flags]
+def _in_child(what: str, place: Path, count: int, *more: str) -> Figures:
+    command = [sys.executable, "-m", "bench.due", what, str(place), str(count), *more]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     return msgspec.json.decode(done.stdout, type=Figures)
 
@@ -313,19 +319,18 @@ def show_held(count: int) -> None:
     )
 
 
-def show_bursts(counts: Sequence[int]) -> None:
-    """Print how late Jobs are durable when many configs are due at once."""
+def show_bursts(bursts: Iterable[tuple[int, int]]) -> None:
+    """Print how late Jobs are durable when many configs are due within so many seconds."""
     rows = []
-    for count in counts:
-        for hashed in (False, True):
-            place = _fresh()
-            try:
-                figures = _in_child("burst", place, count, *(["--hashed"] if hashed else []))
-            finally:
-                shutil.rmtree(place)
-            name = f"{count:,} {'over a minute by H' if hashed else 'in one second'}"
-            taken_us = figures.burst_processor_s * 1e6 / count
-            rows.append((name, count - figures.made, *_spread(figures.late_s), taken_us))
+    for count, spread_s in bursts:
+        place = _fresh()
+        try:
+            figures = _in_child("burst", place, count, str(spread_s))
+        finally:
+            shutil.rmtree(place)
+        name = f"{count:,} {f'over {spread_s} s by H' if spread_s > 1 else 'in one second'}"
+        taken_us = figures.burst_processor_s * 1e6 / count
+        rows.append((name, count - figures.made, *_spread(figures.late_s), taken_us))
     show(
         "Due at once: seconds from the due time until the Job is durable",
         ("", "dropped", "p50", "p99", "last", "processor us for each"),
@@ -340,17 +345,17 @@ def main(argv: Sequence[str] = ()) -> None:
     parser.add_argument("--only", choices=("held", "burst"))
     given = parser.parse_args(argv)
     if given.only in (None, "burst"):
-        show_bursts((500,) if given.quick else (10_000, 60_000))
+        show_bursts(_QUICK_BURSTS if given.quick else product((10_000, 60_000), (1, 60)))
     if given.only in (None, "held"):
         show_held(20_000 if given.quick else 1_000_000)
 
 
 def _child(argv: Sequence[str]) -> None:
-    what, place, count, *flags = argv
+    what, place, count, *more = argv
     ways = {
         "fill": lambda: fill(Path(place), int(count)),
         "hold": lambda: hold(Path(place), int(count)),
-        "burst": lambda: burst(Path(place), int(count), "--hashed" in flags),
+        "burst": lambda: burst(Path(place), int(count), *map(int, more)),
     }
     figures = uvloop.run(ways[what]())
     sys.stdout.buffer.write(msgspec.json.encode(figures))

@@ -141,6 +141,17 @@ def memory_mib(pid: int, line: str = "VmRSS") -> float:
     return int(status.partition(f"{line}:")[2].split()[0]) / 1024
 
 
+def conflicts(access: Access, resource: str) -> int:
+    """How many writes of a kind the API server refused since somebody else had been before."""
+    told = access.ask("GET", "/metrics").body["message"]
+    found = [(dict(_LABEL.findall(labels)), count) for labels, count in _COUNTED.findall(told)]
+    return sum(
+        int(float(count))
+        for labels, count in found
+        if labels["resource"] == resource and labels["code"] == "409"
+    )
+
+
 class Clocks:
     """The processor time of every program of a cluster, the controller and this driver."""
 

@@ -37,10 +37,11 @@ def creation(spec: dict[str, object], name: str) -> bytes:
         "metadata": {"name": name},
         "spec": spec,
     }
-    return _request("POST", JOBS, json.dumps(made).encode())
+    return request("POST", JOBS, json.dumps(made).encode())
 
 
-def _request(method: str, path: str, body: bytes = b"") -> bytes:
+def request(method: str, path: str, body: bytes = b"") -> bytes:
+    """One request, as it goes over the wire."""
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -134,7 +135,7 @@ class Client:
             f"watch=1&fieldSelector={_ENDED}"
             "&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
         )
-        self._watch.sendall(_request("GET", f"{ALL_JOBS}?{query}"))
+        self._watch.sendall(request("GET", f"{ALL_JOBS}?{query}"))
         head = self._watch.recv(65536)
         assert b" 200 " in head.partition(b"\r\n")[0], head
 
@@ -145,7 +146,7 @@ class Client:
 
     def get(self, name: str) -> dict[str, Any]:
         """A Job as it is."""
-        answer = self._ask(self._creators[0], _request("GET", f"{JOBS}/{name}"))
+        answer = self._ask(self._creators[0], request("GET", f"{JOBS}/{name}"))
         found: dict[str, Any] = json.loads(answer.partition(b"\r\n\r\n")[2])
         return found
 
@@ -177,6 +178,42 @@ class Client:
                     if not self._send_next(creator, waiting):
                         ready.unregister(creator)
         return time.perf_counter() - begun
+
+    def create_when_due(self, due: Sequence[float], requests: Sequence[bytes]) -> float:
+        """Create Jobs, each when it is due, and wait until all have ended.
+
+        Returns by how much they came late in the mean: a server that is busy holds up whoever asks.
+        """
+        self._connect_again()
+        begun, late, sent = time.perf_counter(), 0.0, 0
+        target = self.ended + len(requests)
+        idle = list(self._creators)
+        with selectors.DefaultSelector() as ready:
+            for each in (self._watch, *self._creators):
+                ready.register(each, selectors.EVENT_READ)
+            while self.ended < target:
+                now = time.perf_counter() - begun
+                while idle and sent < len(requests) and due[sent] <= now:
+                    idle.pop().sendall(requests[sent])
+                    late += now - due[sent]
+                    sent += 1
+                is_next = bool(idle) and sent < len(requests)
+                events = ready.select(max(0.0, due[sent] - now) if is_next else PATIENCE_S)
+                assert events or is_next, f"nothing happens: {target - self.ended} have not ended"
+                for key, _ in events:
+                    if key.fileobj is self._watch:
+                        self._count()
+                        continue
+                    creator = key.fileobj
+                    assert isinstance(creator, socket.socket)
+                    if creator in idle:
+                        # The server hangs up on those that were silent for long.
+                        idle.remove(creator)
+                        ready.unregister(creator)
+                        continue
+                    _take_answer(creator)
+                    idle.append(creator)
+        return late / len(requests)
 
     def create_all(self, requests: Sequence[bytes]) -> float:
         """Create Jobs on all connections at once; returns the seconds until all are durable."""

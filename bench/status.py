@@ -92,7 +92,7 @@ def _ask(url: str, ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, str]]]:
         "page of 50 by creator": lambda: f"/jobs?limit=50&creator=p{luck.randrange(PEOPLE)}",
         "page of 50, failed": lambda: "/jobs?limit=50&completion_state=failed",
         "page of 50, path and creator": lambda: f"{domain()}&creator=p{luck.randrange(PEOPLE)}",
-        "50 ids": lambda: f"/jobs?ids={','.join(luck.sample(ids, min(50, len(ids))))}",
+        "50 ids": lambda: f"/jobs?ids={','.join(luck.sample(ids, min(50, len(ids)))) or 'none'}",
     }
     for question, path in questions.items():
         taken = []

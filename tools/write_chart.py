@@ -26,10 +26,13 @@ PARTS = ("rbac", "controller", "webhook", "monitor", "workers")
 _NOTE = "Written by tools/write_chart.py from the code. Change the code, then `make docs`."
 #: What stands for a value while the objects are made, and how Helm is told to put it in.
 _NAMESPACE, _IMAGE, _REPLICAS = "value-of-namespace", "value-of-image", 987654321
+_POLICY = "value-of-policy"
 _APP, _WORKER_IMAGE, _WORKERS, _AT_ONCE = "value-of-app", "value-of-other", 987654322, 987654323
 _VALUES = {
     f"image: {_IMAGE}": "image: {{ .Values.image | quote }}",
     f"replicas: {_REPLICAS}": "replicas: {{ .Values.replicas }}",
+    f"        - --wait-for-pods-ready={_POLICY}\n": "        {{- with .Values.waitForPodsReady }}\n"
+    '        - {{ printf "--wait-for-pods-ready=%s" (toJson .) | quote }}\n        {{- end }}\n',
     f"- {_APP}": "- {{ .Values.workerApp | quote }}",
     f"image: {_WORKER_IMAGE}": "image: {{ default .Values.image .Values.workerImage | quote }}",
     f"replicas: {_WORKERS}": "replicas: {{ .Values.workerReplicas }}",
@@ -69,6 +72,12 @@ _FIELDS: dict[str, tuple[dict[str, object], object, str]] = {
         {"type": "boolean"},
         False,
         "Let Prometheus read the metrics; its operator's kinds must be installed.",
+    ),
+    "waitForPodsReady": (
+        {"type": "object"},
+        {},
+        "What holds for all Queues that do not say otherwise about being ready in time, such as"
+        " {enable: true, timeout: 10m}: the fields of a Queue's waitForPodsReady.",
     ),
     "workerApp": (
         {"type": "string", "pattern": r"^([A-Za-z0-9_.]+:[A-Za-z0-9_.]+)?$"},
@@ -176,6 +185,7 @@ def _objects(part: str, everywhere: bool) -> list[str]:
         everywhere=everywhere,
         image=_IMAGE,
         replicas=_REPLICAS,
+        wait_for_pods_ready=_POLICY,
         worker_app=_APP,
         worker_image=_WORKER_IMAGE,
         worker_replicas=_WORKERS,

@@ -39,6 +39,7 @@ from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.checks.validator import make_ready
 from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.default_queue import default_queue_in
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
@@ -46,6 +47,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
 from interlock.resources.queue import Queue, QueueQuota
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import MOST_AT_ONCE, TaskReport
 from interlock.schedules.reconciler import SchedulesReconciler
 from interlock.store.contract import Journal, Store
@@ -73,6 +75,8 @@ class PlaneSettings(Struct, frozen=True, kw_only=True):
     launches_at_once: int = MOST_AT_ONCE
     #: After how many resources a first look at all of them lets others have a turn.
     part: int = PART
+    #: What holds for all Queues that do not say otherwise.
+    wait_for_pods_ready: WaitForPodsReady | None = None
     #: Whether what goes with its owner or namespace is seen to here; a cluster does it by itself.
     collects: bool = True
 
@@ -107,8 +111,16 @@ def _schedules(site: Site) -> Reconciler:
 def _admission(site: Site) -> Reconciler:
     of = site.caches.of
     owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
-    queues = QueueDesk(of(Job), of(Queue), of(QueueQuota), site.settings.namespace)
-    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners, queues)
+    settings = site.settings
+    queues = QueueDesk(
+        of(Job),
+        of(Queue),
+        of(QueueQuota),
+        settings.namespace,
+        settings.wait_for_pods_ready,
+        default_queue_in(settings.mode),
+    )
+    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, settings.mode, owners, queues)
 
 
 def _execution(site: Site) -> Reconciler:

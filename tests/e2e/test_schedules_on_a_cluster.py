@@ -211,7 +211,9 @@ def test_what_goes_wrong_is_told_as_a_warning(here: Scene) -> None:
     bad = pod_work()
     bad["pod"]["spec"]["containers"][0]["args"] = ["${task.indx}"]
     here.controlled("bad", bad)
-    here.controlled("stuck", pod_work({Play.NEVER_STOPS: "true"}), drainLimit="1s")
+    # What has its grace period still is not overdue, so that one is shorter than the limit.
+    stuck = pod_work({Play.NEVER_STOPS: "true"}) | {"gracePeriod": "1s"}
+    here.controlled("stuck", stuck, drainLimit="2s")
     told = here.event("ControlledJob", "bad", "FailedToCreateJob")
     assert told["type"] == "Warning"
     assert "task.indx" in told["message"]

@@ -62,6 +62,32 @@ BEYOND: list[tuple[str, dict[str, Any]]] = runpy.run_path(
 MERGE = "application/merge-patch+json"
 ADMITTED = {"phase": "Starting", "admission": {"phase": "Admitted"}}
 
+#: As if its node were lost: an operation of which everything may be ordered.
+LOST = {
+    "phase": "Unknown",
+    "admission": {"phase": "Admitted"},
+    "execution": {
+        "total": 1,
+        "active": [
+            {
+                "name": "x-0-0",
+                "index": 0,
+                "attempt": 0,
+                "state": "Unknown",
+                "createdAt": "2026-01-05T12:00:00Z",
+            }
+        ],
+    },
+}
+#: Orders, and where it is written who gave them.
+ORDERS = [
+    ({"spec": {"killAt": "2026-01-05T12:00:00Z"}}, "interlock.dev/stopped-by"),
+    ({"spec": {"suspend": True}}, "interlock.dev/suspended-by"),
+    ({"annotations": {"interlock.dev/release": "gone"}}, "interlock.dev/released-by"),
+    ({"annotations": {"interlock.dev/requeue": "slow"}}, "interlock.dev/requeued-by"),
+    ({"annotations": {"interlock.dev/operate": "roll-back"}}, "interlock.dev/operated-by"),
+]
+
 
 def a_pod(**container: Any) -> dict[str, Any]:
     return {"pod": {"spec": {"containers": [{"name": "main", "image": "a"} | container]}}}
@@ -342,6 +368,39 @@ class TestMarks:
         who = made.body["metadata"]["annotations"]["interlock.dev/creator"]
         assert who not in ("", "somebody-else")
         assert held.body["metadata"]["annotations"]["interlock.dev/suspended-by"] == who
+
+    @pytest.mark.parametrize(("orders", "by"), ORDERS)
+    def test_no_order_is_in_the_name_of_somebody_else(
+        self, world: World, orders: dict[str, Any], by: str
+    ) -> None:
+        name = by.removeprefix("interlock.dev/")
+        steps = {"steps": [{"name": "first", "run": a_pod()}]}
+        made = world.cluster.ask("POST", f"{world.jobs}?{STRICT}", a_job(steps, name))
+        assert made.status == 201, made.body
+        world.cluster.change(f"{world.jobs}/{name}/status", {"status": LOST})
+        who = made.body["metadata"]["annotations"]["interlock.dev/creator"]
+        marks = {by: "somebody-else", **orders.get("annotations", {})}
+
+        given = world.patch(
+            name, {"metadata": {"annotations": marks}, "spec": orders.get("spec", {})}
+        )
+
+        assert given.status == 200, given.body
+        assert given.body["metadata"]["annotations"][by] == who != "somebody-else"
+
+    def test_no_exception_is_in_the_name_of_somebody_else(self, world: World) -> None:
+        body: dict[str, Any] = {"kind": "ControlledJob"}
+        body["spec"] = {"jobTemplate": {"spec": a_pod()}}
+        hold = {"action": "Hold", "from": "2026-01-05T12:00:00Z", "until": "2026-01-06T12:00:00Z"}
+        body["spec"]["overrides"] = [{**hold, "by": "somebody-else"}]
+        place = world.jobs.replace("/jobs", "/controlledjobs")
+        whole = {**a_job({}, "excepted"), **body}
+
+        made = world.cluster.ask("POST", f"{place}?{STRICT}", whole)
+
+        assert made.status == 201, made.body
+        creator = made.body["metadata"]["annotations"]["interlock.dev/creator"]
+        assert [one["by"] for one in made.body["spec"]["overrides"]] == [creator]
 
     def test_a_release_that_comes_too_early_is_refused(self, world: World) -> None:
         a_stored_job(world, "early", ADMITTED)

@@ -25,6 +25,7 @@ from interlock.resources.queue import (
     QuotaStatus,
     StopPolicy,
 )
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import ExecutionStatus, JobResult
 from interlock.resources.values.amounts import Amount
 from interlock.resources.values.indexes import IndexSet
@@ -36,7 +37,9 @@ BLUE = Key("QueueQuota", "", "queue.blue")
 class Desk:
     """The room with its caches; what is decided about the quota is carried out here."""
 
-    def __init__(self, *resources: Resource) -> None:
+    def __init__(
+        self, *resources: Resource, system: WaitForPodsReady | None = None, default: str = ""
+    ) -> None:
         self.caches: dict[str, Cache[Any]] = {
             "Job": Cache("Job"),
             "Lock": Cache("Lock", {BY_HOLDER: holder_uids}),
@@ -45,10 +48,17 @@ class Desk:
         }
         caches = self.caches
         self.version = 1000
+        self.now = T0
         self.room = AdmissionReconciler(
             caches["Job"],
             {LOCKS: caches["Lock"]},
-            queues=QueueDesk(caches["Job"], caches["Queue"], caches["QueueQuota"]),
+            queues=QueueDesk(
+                caches["Job"],
+                caches["Queue"],
+                caches["QueueQuota"],
+                system=system,
+                default=default,
+            ),
         )
         self.woken: tuple[Key, ...] = ()
         for resource in resources:

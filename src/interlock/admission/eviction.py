@@ -42,6 +42,7 @@ from interlock.resources.admission import (
     AdmissionPhase,
     AdmissionStatus,
     Eviction,
+    EvictionCause,
     EvictionReason,
     Requeue,
     Wait,
@@ -54,24 +55,33 @@ from interlock.resources.job import (
     Job,
     keeps_its_turn,
 )
+from interlock.resources.placement import pods_scheduled
 from interlock.resources.queue import Queue, StopPolicy
 from interlock.resources.readiness import is_ready_now, pods_ready
-from interlock.resources.ready_gate import RequeuingTimestamp
+from interlock.resources.ready_gate import ReadyPolicy, RequeuingTimestamp, WaitForPodsReady
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 
 _ORDER = (REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION)
 
 
-def decide_eviction(job: Job, now: datetime, queue: Queue | None = None) -> Decision:
-    """Begin to put a Job back that was let in, or have it wait again once nothing of it is left."""
+def decide_eviction(
+    job: Job,
+    now: datetime,
+    queue: Queue | None = None,
+    system: WaitForPodsReady | None = None,
+) -> Decision:
+    """Begin to put a Job back that was let in, or have it wait again once nothing of it is left.
+
+    `system` is what holds for all Queues that do not say otherwise.
+    """
     if not is_admitted(job) or has_ended(job):
         return Decision()
     if is_evicting(job):
-        return _put_back(job, queue, now)
-    eviction = _ordered(job, now) or _drained(job, queue, now)
+        return _put_back(job, policy_of(job, queue, system), now)
+    eviction = _ordered(job, now) or _drained(job, queue, system, now)
     if eviction is not None:
         return _evict(job, eviction)
-    policy = policy_of(job, queue)
+    policy = policy_of(job, queue, system)
     clock = clock_of(job, policy)
     if clock is None or clock.ends_at > now:
         return Decision(wake_at=None if clock is None else clock.ends_at)
@@ -101,6 +111,7 @@ def concerns_eviction(before: Job | None, after: Job | None) -> bool:
     old, new = before.metadata.annotations, after.metadata.annotations
     is_new = not is_admitted(before) or before.metadata.uid != after.metadata.uid
     is_new |= before.spec != after.spec or pods_ready(before) != pods_ready(after)
+    is_new |= pods_scheduled(before) != pods_scheduled(after)
     return is_new or any(old.get(name) != new.get(name) for name in _ORDER)
 
 
@@ -117,14 +128,16 @@ def _ordered(job: Job, now: datetime) -> Eviction | None:
     )
 
 
-def _drained(job: Job, queue: Queue | None, now: datetime) -> Eviction | None:
+def _drained(
+    job: Job, queue: Queue | None, system: WaitForPodsReady | None, now: datetime
+) -> Eviction | None:
     """That the Job is to be out of its Queue, as its own definition or that of the Queue says."""
     if keeps_its_turn(job.spec) or job.is_going:
         return None
     if not job.spec.active:
-        tries = policy_of(job, queue).limit
+        tries = policy_of(job, queue, system).limit
         was_limited = tries is not None and tries_of(job) >= tries and not is_ready_now(job)
-        cause = "RequeuingLimitExceeded" if was_limited else ""
+        cause = EvictionCause.REQUEUING_LIMIT_EXCEEDED.value if was_limited else ""
         return Eviction(reason=EvictionReason.DEACTIVATED, cause=cause, began_at=now)
     if queue is not None and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN:
         told = f"queue {queue.metadata.name} is drained"
@@ -143,7 +156,7 @@ def _evict(job: Job, eviction: Eviction, requeue: Requeue | None = None) -> Deci
     return Decision((RecordAdmission(job, admission),), reason=f"is put back: {_told(eviction)}")
 
 
-def _put_back(job: Job, queue: Queue | None, now: datetime) -> Decision:
+def _put_back(job: Job, policy: ReadyPolicy, now: datetime) -> Decision:
     execution, admission = job.status.execution, job.status.admission
     if execution.active or execution.stopping_for is not None:
         # What is left of it is stopped first; or else it ends, and is not put back at all.
@@ -156,7 +169,7 @@ def _put_back(job: Job, queue: Queue | None, now: datetime) -> Decision:
     if eviction.reason is EvictionReason.DEACTIVATED:
         requeue = None
     elif eviction.reason is EvictionReason.PODS_READY_TIMEOUT:
-        keeps = policy_of(job, queue).timestamp is RequeuingTimestamp.CREATION
+        keeps = policy.timestamp is RequeuingTimestamp.CREATION
     until = requeue.at if requeue is not None else None
     waits = (Wait(reason=WaitReason.BACKOFF, until=until),) if until and until > now else ()
     waiting = AdmissionStatus(

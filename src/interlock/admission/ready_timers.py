@@ -2,8 +2,9 @@
 
     let in --timeout--> put back, to wait for its next try
     ready no more --recoveryTimeout--> the same
+    tasks without a place --unscheduledTimeout--> the same, whichever of the clocks ends first
 
-Both count from an instant that is stored, so a restart changes nothing. A try that failed makes the
+All count from an instant that is stored, so a restart changes nothing. A try that failed makes the
 next one wait twice as long, and never shorter than it was told before. After as many as its limit
 says the Job is taken out of its Queue by `spec.active`, and a person who sets it again has it begin
 anew.
@@ -18,13 +19,15 @@ from msgspec import Struct
 from interlock.resources.admission import (
     AdmissionPhase,
     Eviction,
+    EvictionCause,
     EvictionReason,
     Requeue,
 )
 from interlock.resources.job import Job, keeps_its_turn
+from interlock.resources.placement import UNSCHEDULED, awaits_places, pods_scheduled
 from interlock.resources.queue import Queue
 from interlock.resources.readiness import ReadyReason, pods_ready
-from interlock.resources.ready_gate import OFF, ReadyPolicy, ready_policy
+from interlock.resources.ready_gate import OFF, ReadyPolicy, WaitForPodsReady, ready_policy
 from interlock.resources.transitions import has_ended
 
 
@@ -33,19 +36,19 @@ class Clock(Struct, frozen=True):
 
     ends_at: datetime
     #: What it waits for.
-    cause: ReadyReason
+    cause: EvictionCause
 
 
-def gate_of(queue: Queue) -> ReadyPolicy:
+def gate_of(queue: Queue, system: WaitForPodsReady | None = None) -> ReadyPolicy:
     """What holds for the Jobs of a Queue that do not say otherwise."""
-    return ready_policy(queue.spec.wait_for_pods_ready)
+    return ready_policy(system, queue.spec.wait_for_pods_ready)
 
 
-def policy_of(job: Job, queue: Queue | None) -> ReadyPolicy:
-    """What holds for a Job of a Queue."""
+def policy_of(job: Job, queue: Queue | None, system: WaitForPodsReady | None = None) -> ReadyPolicy:
+    """What holds for a Job of a Queue, in a system with a policy for all Queues."""
     if queue is None:
         return OFF
-    return ready_policy(queue.spec.wait_for_pods_ready, job.spec.wait_for_pods_ready)
+    return ready_policy(system, queue.spec.wait_for_pods_ready, job.spec.wait_for_pods_ready)
 
 
 def clock_of(job: Job, policy: ReadyPolicy) -> Clock | None:
@@ -59,12 +62,28 @@ def clock_of(job: Job, policy: ReadyPolicy) -> Clock | None:
     reason = condition.reason if condition is not None else ""
     if reason in (ReadyReason.STARTED.value, ReadyReason.RECOVERED.value):
         return None
+    clocks = [_unscheduled_clock(job, policy)]
     if reason != ReadyReason.WAIT_FOR_RECOVERY.value or condition is None:
-        return Clock(admission.admitted_at + policy.timeout, ReadyReason.WAIT_FOR_START)
-    if not policy.recovery_timeout:
+        clocks.append(Clock(admission.admitted_at + policy.timeout, EvictionCause.WAIT_FOR_START))
+    elif policy.recovery_timeout:
+        ends_at = condition.last_transition_time + policy.recovery_timeout
+        clocks.append(Clock(ends_at, EvictionCause.WAIT_FOR_RECOVERY))
+    return min((one for one in clocks if one is not None), key=_end, default=None)
+
+
+def _end(clock: Clock) -> datetime:
+    return clock.ends_at
+
+
+def _unscheduled_clock(job: Job, policy: ReadyPolicy) -> Clock | None:
+    """The clock of a Job some of whose tasks have no place, in its start and in its recovery."""
+    condition = pods_scheduled(job)
+    if policy.unscheduled_timeout is None or condition is None:
         return None
-    ends_at = condition.last_transition_time + policy.recovery_timeout
-    return Clock(ends_at, ReadyReason.WAIT_FOR_RECOVERY)
+    if condition.reason != UNSCHEDULED or not awaits_places(job.status.admission):
+        return None
+    ends_at = condition.last_transition_time + policy.unscheduled_timeout
+    return Clock(ends_at, EvictionCause.UNSCHEDULED)
 
 
 def tries_of(job: Job) -> int:
@@ -97,8 +116,9 @@ def _to_seconds(moment: datetime) -> datetime:
 def timed_out(clock: Clock, now: datetime) -> Eviction:
     """That a Job is put back since its clock has run out."""
     what = {
-        ReadyReason.WAIT_FOR_START: "it was not ready in time",
-        ReadyReason.WAIT_FOR_RECOVERY: "it was not ready again in time",
+        EvictionCause.WAIT_FOR_START: "it was not ready in time",
+        EvictionCause.WAIT_FOR_RECOVERY: "it was not ready again in time",
+        EvictionCause.UNSCHEDULED: "some of its tasks had no place to run for too long",
     }[clock.cause]
     return Eviction(
         reason=EvictionReason.PODS_READY_TIMEOUT,

@@ -83,7 +83,7 @@ class AdmissionReconciler:
             before, after = _job(change.before), _job(change.after)
             return self._with_queues(self._job_changed(resource.key, before, after))
         if isinstance(resource, Queue):
-            return tuple(self._queues.queue_changed(change))
+            return self._with_queues(self._queue_changed(change))
         if isinstance(resource, QueueQuota):
             return self._with_queues(self._quota_changed(change))
         if resource is not None and resource.key.kind in self._known.kinds:
@@ -97,7 +97,7 @@ class AdmissionReconciler:
             if job is None or has_ended(job):
                 return Decision()
             if is_admitted(job):
-                return decide_eviction(job, now, self._queues.queue_of(job))
+                return decide_eviction(job, now, self._queues.queue_of(job), self._queues.system)
             return decide_job(self.view_of_job(job), now)
         if key.kind == "QueueQuota":
             return self._queues.decide(key, self._way_is_clear, now)
@@ -113,7 +113,7 @@ class AdmissionReconciler:
         # Who waits for room in a Queue holds up nobody who waits for a lock; a target has an order
         # of its own.
         may_stand = expected is not None and (
-            expected.spec.target is not None or self._has_part(expected)
+            not asks or expected.spec.target is not None or self._has_part(expected)
         )
         moved = self._lines.update(key, expected if may_stand else None, asks)
         yield from self._queues.job_changed(before, after, expected, asks)
@@ -131,6 +131,14 @@ class AdmissionReconciler:
     def _written_down(self, change: Change) -> Iterator[Key]:
         """Take Jobs into their lines that their schedule has just written down."""
         for key in newly_expected(change):
+            job = self._jobs.get(key)
+            if job is not None:
+                yield from self._job_changed(key, None, job)
+
+    def _queue_changed(self, change: Change) -> Iterator[Key]:
+        """Wake the Jobs of a Queue; those that ask it since now, or no more, change their lines."""
+        yield from self._queues.queue_changed(change)
+        for key in self._queues.asked_anew(change):
             job = self._jobs.get(key)
             if job is not None:
                 yield from self._job_changed(key, None, job)
@@ -214,12 +222,13 @@ class AdmissionReconciler:
         """All that a decision about a waiting Job depends on."""
         asks = self._known.asks(job)
         claims = tuple(claim_view(self._known, job, ask) for ask in asks)
+        quota = self._queues.view_of(job)
         return JobView(
             job=job,
             claims=claims,
-            quota=self._queues.view_of(job),
+            quota=quota,
             has_stray_grant=(
-                has_stray_grant(self._known, job, asks) or self._queues.has_stray(job)
+                has_stray_grant(self._known, job, asks) or self._queues.has_stray(job, quota)
             ),
             rivals=rivals_of(self._known, job, claims),
             in_books=self._books.has(job),

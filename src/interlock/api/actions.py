@@ -1,9 +1,9 @@
 """HTTP actions: what a person may order, as routes. The rules are in `interlock.commands`.
 
 An action is carried out for whoever the door has authenticated and found allowed, in their name:
-who orders is never read from the body, and the query may name them only where the door cannot. The
-writes go the way of any other write of a person, with
-compare-and-set, the checks of the door, and a line in the history.
+who orders is read neither from the body nor from the query. Where the door has proven nobody, the
+order is nobody's. The writes go the way of any other write of a person, with compare-and-set, the
+checks of the door, and a line in the history.
 """
 
 from __future__ import annotations
@@ -50,11 +50,6 @@ SUGGESTION, FOUND = "Suggestion", "Found"
 DRY_RUN = Parameter(
     name="dryRun", says="All: say what would happen, and change nothing.", enum=("All",)
 )
-BY = Parameter(
-    name="by", says="Who asks, where the server cannot tell; what it has proven counts instead."
-)
-#: No name is longer.
-_LONGEST_NAME = 253
 
 
 class ActionAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -105,7 +100,7 @@ class Actions:
 
     def _applying(self, kind: Kind) -> Serve:
         async def serve(request: Request, send: Send) -> Answer:  # noqa: ARG001
-            dry_run = _is_dry(request.query, DRY_RUN)
+            dry_run = _is_dry(request.query)
             document = await _document(kind, request)
             parts = request.match.parts
             key = Key(kind.name, parts["namespace"], parts["name"])
@@ -140,7 +135,7 @@ class Actions:
                 gives=command.says,
                 takes="how, as an object; nothing at all is as good as {}",
                 body=command.options,
-                query=(DRY_RUN, BY),
+                query=(DRY_RUN,),
                 shows=ActionAnswer,
                 refusals=(404, 409, 413, 415, 422),
             )
@@ -149,7 +144,7 @@ class Actions:
 
     def _serving(self, command: Command) -> Serve:
         async def serve(request: Request, send: Send) -> Answer:  # noqa: ARG001
-            dry_run = _is_dry(request.query, DRY_RUN, BY)
+            dry_run = _is_dry(request.query)
             how = await _options(command, request)
             name = request.match.parts["name"]
             try:
@@ -165,7 +160,7 @@ class Actions:
         """Read, order and write; all of it again when somebody else was faster."""
         for tried in range(TRIES):
             # People write and read moments to the second.
-            by = By(_who(request), self._now().replace(microsecond=0))
+            by = By(request.person, self._now().replace(microsecond=0))
             subject = await self._read(command, request, by, passed_over=tried)
             # A plan may take a while to walk through; others are answered meanwhile.
             size = LARGE if command.needs_view else 0
@@ -269,19 +264,10 @@ def _right(command: Command) -> Right:
     return needed[0] if len(needed) == 1 else OnEach(needed)
 
 
-def _who(request: Request) -> str:
-    """Who orders: whoever is proven to, or else whom the client names."""
-    if request.person:
-        return request.person
-    said = request.query.get(BY.name, "")
-    return "".join(filter(str.isprintable, said))[:_LONGEST_NAME].strip()
-
-
-def _is_dry(query: Mapping[str, str], *known: Parameter) -> bool:
-    names = [parameter.name for parameter in known]
+def _is_dry(query: Mapping[str, str]) -> bool:
     for name in query:
-        if name not in names:
-            raise bad_request(f"{name[:40]}: unknown parameter; expected {' or '.join(names)}")
+        if name != DRY_RUN.name:
+            raise bad_request(f"{name[:40]}: unknown parameter; expected {DRY_RUN.name}")
     said = query.get(DRY_RUN.name, "")
     if said not in ("", "All"):
         raise bad_request(f"{DRY_RUN.name}: expected All, got {said[:40]!r}")

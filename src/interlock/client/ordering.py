@@ -38,7 +38,7 @@ class Place:
     def __init__(self, api: Api, namespace: str, person: str, *, on_cluster: bool) -> None:
         self.api = api
         self.namespace = namespace
-        #: Who says to ask; a server that knows better writes that. Empty when nobody knows.
+        #: Who says to ask, for a cluster without our webhook; a server of ours is not told.
         self.person = person
         self.on_cluster = on_cluster
 
@@ -77,7 +77,7 @@ def carry_out(
 
         return carry_out_given(where, kind, name, order, given, dry_run=dry_run)
     path = f"/{kind.plural}/{quote(where.namespace)}/{quote(name)}/{order}"
-    query = {"by": where.person, "dryRun": "All" if dry_run else ""}
+    query = {"dryRun": "All" if dry_run else ""}
     try:
         answer = where.api.call("POST", path, query, given)
     except AnswerError as error:

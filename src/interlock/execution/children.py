@@ -51,13 +51,19 @@ def under(job: Job) -> str:
 
 
 def counted(jobs: Iterable[Job]) -> Children:
-    """How some Jobs are going. One that is gone is not among them, and counts for nothing."""
+    """How some Jobs are going.
+
+    One that was deleted is waited for until it is over, and then counts for nothing: neither as
+    success nor as failure, whether it is gone already or not quite.
+    """
     unfinished = succeeded = failed = 0
     names = set()
     for job in jobs:
         names.add(job.metadata.name)
         if not has_ended(job):
             unfinished += 1
+        elif job.is_going:
+            pass
         elif job.status.execution.result is JobResult.SUCCEEDED:
             succeeded += 1
         else:

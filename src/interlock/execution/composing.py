@@ -23,6 +23,7 @@ from interlock.resources.actions import (
 )
 from interlock.resources.job import Job
 from interlock.resources.operation import OperationState
+from interlock.resources.placement import turns_placed
 from interlock.resources.readiness import turns_ready
 from interlock.resources.tasks import ExecutionStatus, TaskId, TaskState, TaskStatus
 
@@ -85,7 +86,7 @@ def _quiet_until(
     if _state(execution) is not _state(job.status.execution):
         # Others are told by this that the operation does not wait any more.
         return None
-    if turns_ready(job, execution):
+    if turns_ready(job, execution) or turns_placed(job, execution):
         return None
     return since + view.patience if since <= now < since + view.patience else None
 

@@ -47,6 +47,7 @@ from interlock.resources.job import (
     released_attempts,
     task_words,
 )
+from interlock.resources.placement import awaits_places
 from interlock.resources.tasks import (
     KEPT_ENDED,
     EndedTask,
@@ -167,7 +168,10 @@ def _between_rounds(view: ExecutionView, job: Job, now: datetime) -> Decision:
 
 def _advance(view: ExecutionView, job: Job, now: datetime) -> Plan:
     recorded = job.status.execution
-    folded = fold(recorded.active, view.reports, view.reports_complete, now)
+    wants_places = awaits_places(job.status.admission)
+    folded = fold(
+        recorded.active, view.reports, view.reports_complete, now, wants_places=wants_places
+    )
     folded, released = _release(job, folded, now)
     if is_operation(job.spec):
         return _held(job, _operate(view, job, folded, now))

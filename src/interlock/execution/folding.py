@@ -52,9 +52,17 @@ class Folded(NamedTuple):
 
 
 def fold(
-    active: tuple[TaskStatus, ...], reports: JobReports, complete: bool, now: datetime
+    active: tuple[TaskStatus, ...],
+    reports: JobReports,
+    complete: bool,
+    now: datetime,
+    *,
+    wants_places: bool = False,
 ) -> Folded:
-    """Hold each active attempt against what the runtime says of it."""
+    """Hold each active attempt against what the runtime says of it.
+
+    That an attempt was given a place is news only where somebody waits for that: `wants_places`.
+    """
     still: list[TaskStatus] = []
     over: list[EndedTask] = []
     turns: list[datetime] = []
@@ -62,6 +70,8 @@ def fold(
     for task in active:
         report = reports.get((task.index, task.attempt))
         seen = observe(task, report, complete, now)
+        if wants_places and report is not None and isinstance(seen, TaskStatus):
+            seen = _placed(seen, report)
         if isinstance(seen, EndedTask):
             over.append(seen)
             continue
@@ -78,10 +88,12 @@ def fold(
 
 
 def _turned_at(task: TaskStatus, seen: TaskStatus, report: TaskReport) -> datetime | None:
-    """When an attempt began, or became ready or not, if that is what is new.
+    """When an attempt was placed or began, or became ready or not, if that is what is new.
 
     Something without a moment would be new at every look, and never written.
     """
+    if seen.state is TaskState.STARTING and seen.placed_at is not task.placed_at:
+        return seen.placed_at
     if seen.state is not TaskState.RUNNING:
         return None
     if task.state is TaskState.STARTING:
@@ -176,6 +188,13 @@ def _unknown(task: TaskStatus, started_at: datetime | None, message: str) -> Tas
         reason=None,
         ready=None,
     )
+
+
+def _placed(task: TaskStatus, report: TaskReport) -> TaskStatus:
+    """With the moment at which it was given a place; one that runs has one anyway."""
+    if task.state is not TaskState.STARTING or task.placed_at is not None:
+        return task
+    return task if report.placed_at is None else replace(task, placed_at=report.placed_at)
 
 
 def _waiting(task: TaskStatus, report: TaskReport) -> TaskStatus:

@@ -35,13 +35,14 @@ from interlock.kube.store.cluster_store import KubernetesStore
 from interlock.kube.store.journal import KubernetesJournal
 from interlock.modes.cluster_metrics import ClusterMetrics
 from interlock.modes.phases import JobsByPhase
-from interlock.modes.queue_metrics import QueueMetrics
+from interlock.modes.queue_metrics import QueueMetrics, QueueMoveMetrics
 from interlock.modes.settings import ControllerSettings
 from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.pending_places import PendingPlaces
+from interlock.reporting.queue_moves import QueueMoves
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
 from interlock.resources.job import Job
@@ -99,6 +100,7 @@ class ClusterPlane:
         self._door = WorkerDoor(lambda: self._workers.runtime)
         self.roster = JobIndex()
         waiters = Waiters()
+        moves = QueueMoves(clock.now(), lambda: fence.is_open)
         journal = KubernetesJournal()
         self.plane = ControlPlane(
             store=KubernetesStore(leaders, clock, luck, namespace=namespace),
@@ -110,6 +112,7 @@ class ClusterPlane:
             observers=(
                 self.roster.observe,
                 waiters.observe,
+                moves.observe,
                 self._events.observe,
                 self._observe,
             ),
@@ -119,6 +122,7 @@ class ClusterPlane:
                 most_tasks=settings.most_tasks,
                 patience=_PATIENCE,
                 launches_at_once=_LAUNCHES_AT_ONCE,
+                wait_for_pods_ready=settings.wait_for_pods_ready,
                 collects=False,
             ),
         )
@@ -137,8 +141,10 @@ class ClusterPlane:
             waiters=waiters,
             places=PendingPlaces(self.roster, self.plane.cache(Job).get, settings.max_pending),
             namespace=namespace,
+            system=settings.wait_for_pods_ready,
         )
         registry.register(QueueMetrics(self._reporting.queues))
+        registry.register(QueueMoveMetrics(moves))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock, mode=Mode.CLUSTER)
         jobs = self.plane.cache(Job)
         self._sweeper = Sweeper(

@@ -28,6 +28,8 @@ from interlock.api.submitting import Desk
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
+from interlock.modes.machine_queue import lay_out_queue
+from interlock.modes.ready_policy import ReadyPolicyError
 from interlock.modes.reloading import Reloading
 from interlock.modes.server_log import log_to
 from interlock.modes.serving import (
@@ -38,6 +40,7 @@ from interlock.modes.serving import (
     read_certificate,
     run_to_the_end,
     short_version,
+    tell_error,
     url_of,
 )
 from interlock.modes.settings import (
@@ -145,6 +148,7 @@ async def serve_until(
         )
         applied = await _apply_examples(store) if settings.examples and is_new else 0
         if plane is not None:
+            await lay_out_queue(store, settings.queue)
             await plane.start()
             stack.push_async_callback(plane.stop)
         if security.asks_the_kernel:
@@ -311,10 +315,14 @@ def _machine(
         worker_lease_s=settings.worker_lease_s,
         sweeping=settings.sweeping,
         keep_finished_s=settings.keep_finished_s,
+        wait_for_pods_ready=settings.wait_for_pods_ready,
     )
 
 
 def serve(given: Namespace | EmbeddedSettings, make_plane: MakePlane | None = _machine) -> int:
     """Run the server as the whole program; returns its exit code."""
-    settings = given if isinstance(given, EmbeddedSettings) else read_settings(given)
+    try:
+        settings = given if isinstance(given, EmbeddedSettings) else read_settings(given)
+    except ReadyPolicyError as error:
+        return tell_error(error)
     return run_to_the_end(lambda say, stop: serve_until(settings, say, stop, make_plane))

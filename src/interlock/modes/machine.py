@@ -27,17 +27,20 @@ from interlock.control.write_fence import WriteFence
 from interlock.errors import InterlockError
 from interlock.forecast.service import Forecasting
 from interlock.modes.phases import JobsByPhase
-from interlock.modes.queue_metrics import QueueMetrics
+from interlock.modes.queue_metrics import QueueMetrics, QueueMoveMetrics
 from interlock.modes.settings import Sweeping
 from interlock.modes.sweeper import Sweeper
 from interlock.modes.worker_metrics import WorkerMetrics
-from interlock.plane import ControlPlane
+from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.finished_jobs import FinishedJobs
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.live_jobs import LiveJobs
+from interlock.reporting.queue_moves import QueueMoves
 from interlock.reporting.service import Reporting
 from interlock.reporting.statuses import Waiters
+from interlock.resources.default_queue import DEFAULT_QUEUE
 from interlock.resources.job import Job
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import TaskId
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.health import PATIENCE_S, Health
@@ -189,6 +192,7 @@ class Machine:
         worker_lease_s: float = LEASE_S,
         sweeping: Sweeping = Sweeping(),  # noqa: B008 (it cannot be changed)
         keep_finished_s: float = KEEP_FINISHED_S,
+        wait_for_pods_ready: WaitForPodsReady | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -200,9 +204,10 @@ class Machine:
         self._workers = WorkerTerms(clock, lease_s=worker_lease_s)
         output = WorkerOutput(data, clock)
         self._door = WorkerDoor(lambda: self._workers.runtime, output)
-        roster = self._roster = JobIndex()
+        roster = self._roster = JobIndex(DEFAULT_QUEUE)
         waiters = Waiters()
         logs = self._logs = MachineLogs(data, roster)
+        moves = QueueMoves(clock.now(), lambda: self.plane.fence.is_open)
         self.plane = logs.plane = ControlPlane(
             store=store,
             journal=store.journal,
@@ -213,10 +218,12 @@ class Machine:
             observers=(
                 roster.observe,
                 waiters.observe,
+                moves.observe,
                 self._observe,
                 logs.followers.observe,
                 logs.removals.observe,
             ),
+            settings=PlaneSettings(wait_for_pods_ready=wait_for_pods_ready),
             restored=store,
         )
         registry.register(self.plane.metrics.registry)
@@ -236,8 +243,11 @@ class Machine:
             stalled=self._stalled,
             waiters=waiters,
             archive=self._finished,
+            system=wait_for_pods_ready,
+            default_queue=DEFAULT_QUEUE,
         )
         registry.register(QueueMetrics(self._reporting.queues))
+        registry.register(QueueMoveMetrics(moves))
         self._forecasting = Forecasting(caches=self.plane.caches, clock=clock)
         jobs = self.plane.cache(Job)
         self._sweeper = Sweeper(lambda: self.plane.loop, jobs, roster, clock, sweeping)

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from interlock import __version__
 from interlock.api.server import ListenError, bind
 from interlock.errors import InterlockError
+from interlock.modes.ready_policy import ReadyPolicyError
 from interlock.modes.settings import Listen, SettingsError
 
 Say = Callable[[str], None]
@@ -156,7 +157,7 @@ def tell_error(error: InterlockError) -> int:
     """Say why a server cannot go on, and what to do about it; returns the exit code for that."""
     hint = getattr(error, "hint", "")
     sys.stderr.write(f"error: {error}\n" + (f"  {hint}\n" if hint else ""))
-    return 1
+    return 2 if isinstance(error, ReadyPolicyError) else 1
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -14,6 +14,9 @@ from interlock.api.token_lists import check_unlike, read_token_list
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.errors import InterlockError
 from interlock.execution.sweeping import USUAL_AGE
+from interlock.modes.ready_policy import read_ready_policy
+from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.values.amounts import Amount
 from interlock.runtimes.health import PATIENCE_S as KEEPER_PATIENCE_S
 from interlock.runtimes.workers.dispatcher import LEASE_S
 
@@ -84,10 +87,18 @@ class EmbeddedSettings(Struct, frozen=True, kw_only=True):
     max_pending: int = DEFAULT_MAX_PENDING
     #: For how long the statuses of Jobs are kept that are over and were removed.
     keep_finished_s: float = DEFAULT_KEEP_FINISHED_S
+    #: What holds for all Queues that do not say otherwise.
+    wait_for_pods_ready: WaitForPodsReady | None = None
+    #: What the default Queue is to allow, by the name of the resource; of others it stays as it is.
+    queue: Mapping[str, Amount] = {}
 
 
 def read_settings(given: Namespace) -> EmbeddedSettings:
-    """The settings that were typed; what was not typed is as usual."""
+    """The settings that were typed; what was not typed is as usual.
+
+    Raises:
+        ReadyPolicyError: The policy for all Queues cannot be used.
+    """
     wanted: dict[str, Any] = {}
     for name in ("data", "token_file", "tokens", "tls_cert", "tls_key"):
         if value := getattr(given, name, None):
@@ -104,6 +115,10 @@ def read_settings(given: Namespace) -> EmbeddedSettings:
     for name, field in (("max_pending", "max_pending"), ("keep_finished", "keep_finished_s")):
         if (value := getattr(given, name, None)) is not None:
             wanted[field] = value
+    if policy := getattr(given, "wait_for_pods_ready", None):
+        wanted["wait_for_pods_ready"] = read_ready_policy(policy)
+    amounts = {name: getattr(given, f"queue_{name}", None) for name in ("cpu", "memory", "tasks")}
+    wanted["queue"] = {name: Amount.read(one) for name, one in amounts.items() if one is not None}
     return EmbeddedSettings(**wanted)
 
 
@@ -193,6 +208,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     sweeping: Sweeping = Sweeping()
     #: How many Jobs for one target may be unfinished.
     max_pending: int = DEFAULT_MAX_PENDING
+    #: What holds for all Queues that do not say otherwise.
+    wait_for_pods_ready: WaitForPodsReady | None = None
 
 
 def read_controller_settings(
@@ -205,6 +222,7 @@ def read_controller_settings(
 
     Raises:
         SettingsError: They cannot be used.
+        ReadyPolicyError: The policy for all Queues cannot be used.
     """
     for flag in ("server", "token_file", "ca_file"):
         if getattr(given, flag, None):
@@ -213,6 +231,7 @@ def read_controller_settings(
                 "it finds its cluster by --kubeconfig and --context, which also knows all tokens",
             )
     namespace = given.namespace or ""
+    policy = getattr(given, "wait_for_pods_ready", None)
     files = {name: getattr(given, name) for name in ("kubeconfig", "tls_cert", "tls_key")}
     settings = ControllerSettings(
         **{name: Path(value) for name, value in files.items() if value},
@@ -231,6 +250,7 @@ def read_controller_settings(
         most_tasks=given.most_tasks or DEFAULT_MOST_TASKS,
         sweeping=_sweeping(given),
         max_pending=getattr(given, "max_pending", None) or DEFAULT_MAX_PENDING,
+        wait_for_pods_ready=read_ready_policy(policy) if policy else None,
     )
     _check_controller(settings)
     return settings

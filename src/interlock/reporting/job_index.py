@@ -72,7 +72,7 @@ def _turns(job: Job) -> tuple[object, ...]:
 class JobIndex:
     """The order of creation, of all Jobs and of the Jobs with each value of each facet."""
 
-    def __init__(self) -> None:
+    def __init__(self, default_queue: str = "") -> None:
         self._all: list[Entry] = []
         self._by_facet: dict[Facet, list[Entry]] = {}
         #: Every facet once, however many Jobs have it: they are most of what the index holds.
@@ -81,7 +81,7 @@ class JobIndex:
         #: Where each Job was put, so that it is found again after it changed.
         self._known: dict[str, _Known] = {}
         #: Where Jobs stand in the lines of Queues.
-        self.places = QueuePlaces()
+        self.places = QueuePlaces(default_queue)
 
     def observe(self, change: Change) -> None:
         """Take in a change of any resource; one that is told twice changes nothing."""

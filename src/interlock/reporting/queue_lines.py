@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.admission.lines import Place
 from interlock.admission.queues.demands import blockers, could_ever_fit, refusal_of
@@ -17,7 +18,9 @@ from interlock.admission.queues.seats import holder_of, live, records_of
 from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
 from interlock.reporting.cohort_why import Cohort
+from interlock.reporting.estimate import pace_of
 from interlock.reporting.queue_places import QueuePlaces
+from interlock.reporting.queue_policy import ReadyValue, ready_values
 from interlock.reporting.queue_why import (
     QueueView,
     Share,
@@ -27,6 +30,7 @@ from interlock.reporting.queue_why import (
     queue_wait,
     waiting_since,
 )
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
@@ -38,10 +42,11 @@ from interlock.resources.queue import (
     QueueQuota,
     StopPolicy,
     charged,
-    demand_of,
     in_terms_of,
+    member_of,
     taken,
 )
+from interlock.resources.ready_gate import WaitForPodsReady, read_policy
 from interlock.resources.values.amounts import format_milli
 
 #: How many of a line are told when nothing is said.
@@ -121,6 +126,8 @@ class QueueWaiterAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, r
     since: datetime | None = None
     #: What it needs at the least.
     needs: dict[str, Told]
+    #: About when its turn comes, if the line moves on as it did; `why` of it may know more.
+    about: datetime | None = None
 
 
 class QueueDetail(QueueAnswer, frozen=True, kw_only=True, rename="camel"):
@@ -131,6 +138,8 @@ class QueueDetail(QueueAnswer, frozen=True, kw_only=True, rename="camel"):
     waiters: tuple[QueueWaiterAnswer, ...] = ()
     #: Why the first of them waits.
     why: str = ""
+    #: What holds for Jobs that say nothing themselves; empty where they need not be ready in time.
+    wait_for_pods_ready: tuple[ReadyValue, ...] = ()
 
 
 class Level(Struct, frozen=True):
@@ -153,13 +162,21 @@ class QueueReader:
         quotas: Cache[QueueQuota],
         places: QueuePlaces,
         namespace: str = "",
+        system: WaitForPodsReady | None = None,
+        default: str = "",
     ) -> None:
-        """Read from caches; `namespace` is the one whose Jobs are known, empty for all."""
+        """Read from caches; `namespace` is the one whose Jobs are known, empty for all.
+
+        `system` is what holds for all Queues that do not say otherwise. Who is not the control
+        plane finds it in the records. `default` is the Queue of those who name none, empty where
+        there is none.
+        """
+        self._default = default
         self._jobs = jobs
         self._queues = queues
         self._quotas = quotas
         self._places = places
-        self._known = KnownQueues(jobs, queues, quotas, namespace)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, system=system, default=default)
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
@@ -174,7 +191,8 @@ class QueueReader:
             yield Level(name, limits, used, len(shares), self._waiting(name, shares))
 
     def _names(self) -> list[str]:
-        names = {queue.metadata.name for queue in self._queues} | set(self._places.queues())
+        names = {queue.metadata.name for queue in self._queues}
+        names |= {name for name in self._places.queues() if self._has_line(name)}
         names |= {holder.queue for quota in self._quotas for holder in quota.status.holders}
         return sorted(names)
 
@@ -184,7 +202,7 @@ class QueueReader:
         line = self._line(name, shares, max(limit, 1))
         if self._known.queue(name) is None and not shares and not line:
             return None
-        waiters = tuple(self._waiters(line[:limit]))
+        waiters = tuple(self._waiters(name, line[:limit], now))
         first = self._jobs.get(line[0].job) if line else None
         view = self.view_of(first) if first is not None else None
         wait = queue_wait(view, first, now) if view is not None and first is not None else None
@@ -193,7 +211,16 @@ class QueueReader:
             holders=tuple(map(_holder, shares)),
             waiters=waiters,
             why=wait.message if wait is not None else "",
+            wait_for_pods_ready=ready_values(self._known.queue(name), self._system(name)),
         )
+
+    def _system(self, name: str) -> WaitForPodsReady | None:
+        """What holds for all Queues that do not say otherwise."""
+        if self._known.system is not None:
+            return self._known.system
+        record = next(records_of(self._known, name), None)
+        member = member_of(record, name) if record is not None else None
+        return read_policy(member.ready) if member is not None else None
 
     def shares(self, name: str) -> tuple[Share, ...]:
         """What the holders of a quota that may still be doing something hold of it."""
@@ -250,7 +277,15 @@ class QueueReader:
 
     def _waiting(self, name: str, shares: Sequence[Share]) -> int:
         """How many wait that were not granted their part yet."""
+        if not self._has_line(name):
+            return 0
         return len(self._places.of(name)) - len(self._on_their_way(shares))
+
+    def _has_line(self, name: str) -> bool:
+        """Whether whoever stands there waits for the Queue: for a default one that is not there
+        nobody does.
+        """
+        return name != self._default or bool(self._known.default_now)
 
     def _on_their_way(self, shares: Sequence[Share]) -> dict[Key, int]:
         """Who was granted a part, and is in the line until that is written down; their places."""
@@ -259,15 +294,18 @@ class QueueReader:
 
     def _line(self, name: str, shares: Sequence[Share], most: int) -> list[Place]:
         """The first of those who wait."""
+        if not self._has_line(name):
+            return []
         going = self._on_their_way(shares)
         first = islice(self._places.of(name), most + len(going))
         return [place for place in first if place.job not in going][:most]
 
     def has_part(self, job: Job) -> bool:
         """Whether a Job needs no room in a Queue, or was granted it."""
-        if job.spec.queue is None:
+        queue = queue_asked(job.spec, self._known.default_now)
+        if queue is None:
             return True
-        return holder_of(self._known, job, job.spec.queue) is not None
+        return holder_of(self._known, job, queue) is not None
 
     def view_of(self, job: Job) -> QueueView | None:
         """A Queue as it stands for one of its Jobs; None for a Job that is of none."""
@@ -295,16 +333,18 @@ class QueueReader:
                 if share.holder.queue != name
             ),
             unready=self._unready(name, shares),
+            clock=clock_of(job, policy_of(job, queue, self._system(name))),
             is_granted=self.has_part(job),
             place=place,
             of=self._waiting(name, shares),
             before=tuple(self._before(before, queue)),
             is_whole=place - 1 <= LOOKED_AT,
+            let_in=self._places.let_in(name),
         )
 
     def _demand(self, job: Job) -> Demand | None:
         """What a Job asks for, under the names that its Queue has for it."""
-        demand = demand_of(job.spec)
+        demand = self._known.demand(job)
         queue = self._known.queue(demand.queue) if demand is not None else None
         return in_terms_of(queue.spec, demand) if demand is not None and queue else demand
 
@@ -315,12 +355,14 @@ class QueueReader:
             return ()
         known = {(share.holder.uid, share.holder.epoch): share for share in shares}
         found = []
-        for holder in blockers(self._known, queue):
+        system = self._system(name)
+        for holder in blockers(replace(self._known, system=system), queue):
             share = known.get((holder.uid, holder.epoch))
             if share is None:
                 job = self._jobs.get(job_of(holder))
                 share = Share(holder, job, charged(holder, job))
-            found.append(Unready(share, _put_back_at(share.job, self._known.queue(holder.queue))))
+            theirs = self._known.queue(holder.queue)
+            found.append(Unready(share, _put_back_at(share.job, theirs, system)))
         return tuple(found)
 
     def _before(self, places: Sequence[Place], queue: Queue | None) -> Iterator[Waiter]:
@@ -335,7 +377,7 @@ class QueueReader:
         """What is told of a Queue in either form."""
         queue, limits = self._known.queue(name), self.limits(name)
         used, free = _used(limits, shares), self.free(name)
-        oldest = self._places.oldest(name)
+        oldest = self._places.oldest(name) if self._has_line(name) else None
         job = self._jobs.get(oldest) if oldest is not None else None
         short: dict[str, Any] = {
             "name": name,
@@ -356,12 +398,16 @@ class QueueReader:
             "namespaces": selector.match_names if selector is not None else None,
         }
 
-    def _waiters(self, places: Sequence[Place]) -> Iterator[QueueWaiterAnswer]:
+    def _waiters(
+        self, name: str, places: Sequence[Place], now: datetime
+    ) -> Iterator[QueueWaiterAnswer]:
+        pace = pace_of(self._places.let_in(name), now)
         for at, place in enumerate(places):
             job = self._jobs.get(place.job)
             demand = self._demand(job) if job is not None else None
             if job is None or demand is None:
                 continue
+            may_come = refusal_of(self._known, job, demand) is None
             yield QueueWaiterAnswer(
                 place=at + 1,
                 job=job.metadata.name,
@@ -370,6 +416,7 @@ class QueueReader:
                 priority=job.spec.priority,
                 since=waiting_since(job),
                 needs=_amounts(taken(demand.least, demand.each)),
+                about=pace.reaches(at + 1, now) if pace is not None and may_come else None,
             )
 
 
@@ -391,8 +438,10 @@ def _used(limits: Mapping[str, int], shares: Iterable[Share]) -> dict[str, int]:
     return used
 
 
-def _put_back_at(job: Job | None, queue: Queue | None) -> datetime | None:
-    clock = clock_of(job, policy_of(job, queue)) if job is not None else None
+def _put_back_at(
+    job: Job | None, queue: Queue | None, system: WaitForPodsReady | None
+) -> datetime | None:
+    clock = clock_of(job, policy_of(job, queue, system)) if job is not None else None
     return clock.ends_at if clock is not None else None
 
 

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from interlock.admission.queues.ledger import Ledger
+from interlock.admission.ready_timers import Clock
 from interlock.reporting.cohort_why import Cohort, cohort_words, lenders_of
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.job import Job, JobPhase
@@ -89,6 +90,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
     others: tuple[Share, ...] = ()
     #: Who keeps everybody out until they are ready.
     unready: tuple[Unready, ...] = ()
+    #: When the Job is put back that was let in, unless it is ready or placed by then.
+    clock: Clock | None = None
     #: Whether the Job was granted its part.
     is_granted: bool = False
     #: The Job's place in the line, counted from 1; 0 when it stands in none.
@@ -98,6 +101,8 @@ class QueueView(Struct, frozen=True, kw_only=True):
     #: them.
     before: tuple[Waiter, ...] = ()
     is_whole: bool = True
+    #: When those were let in lately who had to wait, in order.
+    let_in: tuple[datetime, ...] = ()
 
 
 class QueueWait(Struct, frozen=True, kw_only=True):
@@ -187,6 +192,12 @@ def _behind(view: QueueView, first: Waiter, space: str, now: datetime) -> QueueW
     )
 
 
+def has_room(view: QueueView) -> bool:
+    """Whether a Job would be let in now, as far as its Queue goes."""
+    is_free = view.refusal is None and not view.unready and not lacking(view.demand, view.free)
+    return is_free and not (view.before and view.order is QueueOrder.STRICT_FIFO)
+
+
 def lacking(demand: Demand, free: Mapping[str, int]) -> dict[str, int]:
     """What a Job needs of each resource of which there is not as much, in thousandths."""
     needed = taken(demand.least, demand.each)
@@ -235,6 +246,18 @@ def waiting_since(job: Job) -> datetime | None:
     eviction = job.status.admission.eviction
     put_back = eviction.ended_at if eviction is not None else None
     return put_back or job.metadata.creation_timestamp
+
+
+def queued_at(job: Job) -> datetime | None:
+    """Since when a Job could be let in: from its creation, or since it was put back and its
+    backoff is over.
+    """
+    admission = job.status.admission
+    put_back = admission.eviction.ended_at if admission.eviction is not None else None
+    if put_back is None:
+        return job.metadata.creation_timestamp
+    requeue = admission.requeue
+    return put_back if requeue is None or requeue.at is None else max(put_back, requeue.at)
 
 
 def amounts_in_words(held: Mapping[str, int]) -> str:

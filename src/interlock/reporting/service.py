@@ -59,6 +59,7 @@ from interlock.resources.kinds import LOCKS as LOCK_KIND
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
 from interlock.resources.queue import Queue, QueueQuota
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.steps import TARGET_PATH
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import Journal, JournalEntry, Store
@@ -111,14 +112,26 @@ class Reporting:
         archive: Archive | None = None,
         places: PendingPlaces | None = None,
         namespace: str = "",
+        system: WaitForPodsReady | None = None,
+        default_queue: str = "",
     ) -> None:
-        """Answer from caches; `namespace` is the one whose Jobs are known, empty for all."""
+        """Answer from caches; `namespace` is the one whose Jobs are known, empty for all.
+
+        `system` is what holds for all Queues that do not say otherwise; `default_queue` is the
+        Queue of Jobs that name none, empty where there is none.
+        """
         self._stalled = stalled
         self._jobs = caches.of(Job)
         self._roster = roster
         #: What is told of Queues.
         self.queues = QueueReader(
-            self._jobs, caches.of(Queue), caches.of(QueueQuota), roster.places, namespace
+            self._jobs,
+            caches.of(Queue),
+            caches.of(QueueQuota),
+            roster.places,
+            namespace,
+            system,
+            default_queue,
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
         self._journal = journal

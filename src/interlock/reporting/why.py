@@ -8,6 +8,15 @@ from datetime import datetime
 from msgspec import Struct
 
 from interlock.control.backoff import LONGEST_S
+from interlock.reporting.estimate import (
+    Estimate,
+    all_of,
+    by_clock,
+    by_ends,
+    by_pace,
+    earlier,
+    pace_of,
+)
 from interlock.reporting.operation_why import operation_words, part_words, step_details, step_waits
 from interlock.reporting.queue_why import (
     QueueView,
@@ -15,10 +24,12 @@ from interlock.reporting.queue_why import (
     Share,
     amounts_in_words,
     ends_by,
+    has_room,
     queue_wait,
 )
 from interlock.resources.admission import (
     AdmissionPhase,
+    EvictionCause,
     EvictionReason,
     Grant,
     Wait,
@@ -35,6 +46,7 @@ from interlock.resources.job import (
 )
 from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
+from interlock.resources.placement import UNSCHEDULED, placed, pods_scheduled
 from interlock.resources.readiness import counted, granted_to, pods_ready
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
@@ -68,6 +80,8 @@ class Why(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel")
     phase: str
     summary: str
     waits: tuple[Waiting, ...] = ()
+    #: About when it is let in, where that can be told of all that it waits for.
+    estimate: Estimate | None = None
     #: Further lines, each a label and a text, in the order to be shown.
     details: tuple[tuple[str, str], ...] = ()
     #: The locks it holds, with their tokens.
@@ -108,7 +122,14 @@ def explain(view: WhyView, now: datetime) -> Why:
         phase=job.status.phase.value,
         summary=_summary(job, waits, now, is_let_in=not claims),
         waits=waits,
-        details=(*_stalled_details(view), *_details(job, now), *_part(view), *claims),
+        estimate=_estimate(view, waits, now),
+        details=(
+            *_stalled_details(view),
+            *_details(job, now),
+            *_put_back_by(view, now),
+            *_part(view),
+            *claims,
+        ),
         locks={grant.key: grant.token for grant in _grants(view) if _is_proven(view, grant)},
     )
 
@@ -309,6 +330,33 @@ def _queue_waits(view: WhyView, now: datetime, *, is_held_back: bool) -> Iterabl
     )
 
 
+#: Waits that end at the moment that they name.
+_OF_CLOCKS = frozenset({WaitReason.NOT_YET_DUE.value, WaitReason.BACKOFF.value})
+
+
+def _estimate(view: WhyView, waits: Sequence[Waiting], now: datetime) -> Estimate | None:
+    """About when a Job that waits is let in: once all that it waits for has come."""
+    if view.job.status.phase is not JobPhase.QUEUED:
+        return None
+    return all_of(_estimate_of(view, wait, now) for wait in waits)
+
+
+def _estimate_of(view: WhyView, wait: Waiting, now: datetime) -> Estimate | None:
+    queue, until = view.queue, wait.until
+    ends = by_ends(until, now) if until is not None and until > now else None
+    if wait.reason in _OF_CLOCKS:
+        return by_clock(until, now) if until is not None and until > now else None
+    if wait.reason == WaitReason.LOCK_TAKEN.value:
+        return ends if wait.place <= 1 else None
+    if queue is None or wait.key != queue.name or queue.refusal is not None or has_room(queue):
+        return None
+    if wait.reason == WaitReason.GATE_CLOSED.value and (wait.place > 1 or wait.needs):
+        # The gate opens for one at a time.
+        ends = None
+    pace = pace_of(queue.let_in, now)
+    return earlier((ends, by_pace(pace, wait.place, now) if pace and wait.place else None))
+
+
 def _matters_besides(queue: QueueView, wait: QueueWait) -> bool:
     """Whether a Job that waits for something else too would wait for this without that."""
     return queue.refusal is not None or (queue.place > 0 and bool(wait.needs))
@@ -372,6 +420,7 @@ def _details(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
         yield "trouble", _trouble_words(trouble, now)
     yield from _eviction(job, now)
     yield from _readiness(job, now)
+    yield from _placement(job, now)
     yield from step_details(job)
     if job.is_going:
         yield "deleted", f"it goes as soon as {_goes_once(job)}"
@@ -434,6 +483,35 @@ def _readiness(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
     since_then = clock_time(condition.last_transition_time, now)
     told = f"{is_so} of {plural(needed, 'task')} ready or done"
     yield "ready", f"{condition.reason}: {told} (since {since_then})"
+
+
+def _placement(job: Job, now: datetime) -> Iterable[tuple[str, str]]:
+    """How many of the tasks that have to be ready have no place to run, and since when."""
+    condition = pods_scheduled(job)
+    if condition is None or condition.reason != UNSCHEDULED or has_ended(job):
+        return
+    has, needed = placed(job.spec, job.status.execution, job.status.admission)
+    if has >= needed or not is_admitted(job):
+        return
+    verb = "is" if needed - has == 1 else "are"
+    since_then = clock_time(condition.last_transition_time, now)
+    told = f"{needed - has} of {plural(needed, 'task')} {verb} placed nowhere since {since_then}"
+    yield "places", told
+
+
+def _put_back_by(view: WhyView, now: datetime) -> Iterable[tuple[str, str]]:
+    """When a Job that is not ready is put back at the latest, and what would save it from that."""
+    clock = view.queue.clock if view.queue is not None else None
+    if clock is not None:
+        wanted = _WANTED_BY[clock.cause]
+        yield "put back", f"at {clock_time(clock.ends_at, now)}, if {wanted} ({clock.cause.value})"
+
+
+_WANTED_BY = {
+    EvictionCause.WAIT_FOR_START: "it is not ready by then",
+    EvictionCause.WAIT_FOR_RECOVERY: "it is not ready again by then",
+    EvictionCause.UNSCHEDULED: "not all of these tasks have a place by then",
+}
 
 
 def _ends(job: Job) -> Iterable[tuple[str, str]]:

@@ -119,6 +119,8 @@ class QuotaGrant(Noun):
     tasks: int
     #: Whether the Job has to be ready in time.
     awaits_ready: bool = False
+    #: Whether its tasks have to be placed in time.
+    awaits_places: bool = False
 
 
 class Requeue(Noun):
@@ -128,12 +130,25 @@ class Requeue(Noun):
     at: Moment | None = None
 
 
+class EvictionCause(StrEnum):
+    """What a Job was put back for in particular."""
+
+    #: It was not ready in time since it was let in.
+    WAIT_FOR_START = "WaitForStart"
+    #: It was ready, and was not again in time.
+    WAIT_FOR_RECOVERY = "WaitForRecovery"
+    #: Some of its tasks had no place to run for too long.
+    UNSCHEDULED = "Unscheduled"
+    #: It was not ready in time as often as it may be.
+    REQUEUING_LIMIT_EXCEEDED = "RequeuingLimitExceeded"
+
+
 class Eviction(Noun):
     """How a Job is, or was last, put back."""
 
     reason: EvictionReason
     began_at: Moment
-    #: What it was put back for in particular: WaitForStart, WaitForRecovery,
+    #: What it was put back for in particular: WaitForStart, WaitForRecovery, Unscheduled,
     #: RequeuingLimitExceeded.
     cause: str = ""
     #: Who ordered it, and what they said about it.

@@ -13,20 +13,15 @@ from interlock.resources.job import (
     OPERATE_ANNOTATION,
     OPERATE_FOR_ANNOTATION,
     OPERATE_REASON_ANNOTATION,
-    OPERATED_BY_ANNOTATION,
     RELEASE_ANNOTATION,
-    RELEASED_BY_ANNOTATION,
     REQUEUE_ANNOTATION,
     REQUEUE_ROUND_ANNOTATION,
-    REQUEUED_BY_ANNOTATION,
     Job,
 )
 from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Resource
 from interlock.resources.schedule import (
-    STOPPED_BY_ANNOTATION,
     SUSPEND_REASON_ANNOTATION,
-    SUSPENDED_BY_ANNOTATION,
     USER_STOP,
     written_moment,
 )
@@ -37,7 +32,7 @@ _NOBODY_KNOWN = "somebody whom the server does not know"
 def deed_of(old: Resource, new: Resource, person: str, now: datetime) -> str:
     """What a change of a resource was, and whose; empty when it changed nothing.
 
-    `person` is who is proven to have asked; without that the client's own word is told.
+    `person` is who is proven to have asked; without that nobody is named.
     """
     told = list(_changes(old, new, person, now))
     if told:
@@ -46,14 +41,18 @@ def deed_of(old: Resource, new: Resource, person: str, now: datetime) -> str:
     is_same = about == replace(new.metadata, resource_version="", generation=0)
     if is_same and getattr(old, "spec", None) == getattr(new, "spec", None):
         return ""
-    return f"changed by {person or _NOBODY_KNOWN}"
+    return f"changed by {_who(person)}"
 
 
 def deletion_of(gone: Resource, person: str) -> str:
     """That a resource was deleted, by whom; and who had made it, which goes with it."""
     creator = gone.metadata.annotations.get(CREATOR_ANNOTATION, "")
     made = f" (created by {creator})" if creator else ""
-    return f"deleted by {person or _NOBODY_KNOWN}{made}"
+    return f"deleted by {_who(person)}{made}"
+
+
+def _who(person: str) -> str:
+    return person or _NOBODY_KNOWN
 
 
 def _changes(old: Resource, new: Resource, person: str, now: datetime) -> Iterator[str]:
@@ -70,27 +69,23 @@ def _changes(old: Resource, new: Resource, person: str, now: datetime) -> Iterat
         yield from _exceptions(old, new, person)
 
 
-def _who(new: Resource, mark: str, person: str) -> str:
-    return person or new.metadata.annotations.get(mark, "") or _NOBODY_KNOWN
-
-
 def _stop(old: Job, new: Job, person: str, now: datetime) -> Iterator[str]:
     before, after = old.spec.kill_at, new.spec.kill_at
-    who = _who(new, STOPPED_BY_ANNOTATION, person)
+    who = _who(person)
     if before != after:
         if after is None:
-            yield f"its stop was taken back by {person or _NOBODY_KNOWN}"
+            yield f"its stop was taken back by {_who(person)}"
             return
         when = "" if after <= now else f", from {written_moment(after)} on"
         yield f"stopped by {who}{when}"
     if after is not None and new.spec.grace_period < old.spec.grace_period:
-        yield f"given {new.spec.grace_period} to stop by {person or who}"
+        yield f"given {new.spec.grace_period} to stop by {who}"
 
 
 def _release(old: Job, new: Job, person: str) -> Iterator[str]:
     reason = new.metadata.annotations.get(RELEASE_ANNOTATION)
     if reason is not None and reason != old.metadata.annotations.get(RELEASE_ANNOTATION):
-        yield f"released by {_who(new, RELEASED_BY_ANNOTATION, person)}: {reason}"
+        yield f"released by {_who(person)}: {reason}"
 
 
 def _requeue(old: Job, new: Job, person: str) -> Iterator[str]:
@@ -98,14 +93,14 @@ def _requeue(old: Job, new: Job, person: str) -> Iterator[str]:
     order = (REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION)
     if REQUEUE_ANNOTATION in now and any(was.get(name) != now.get(name) for name in order):
         reason = now[REQUEUE_ANNOTATION]
-        yield f"requeued by {_who(new, REQUEUED_BY_ANNOTATION, person)}: {reason}"
+        yield f"requeued by {_who(person)}: {reason}"
 
 
 def _operating(old: Job, new: Job, person: str) -> Iterator[str]:
     was, now = old.metadata.annotations, new.metadata.annotations
     order = (OPERATE_ANNOTATION, OPERATE_FOR_ANNOTATION)
     if OPERATE_ANNOTATION in now and any(was.get(name) != now.get(name) for name in order):
-        who, reason = _who(new, OPERATED_BY_ANNOTATION, person), now.get(OPERATE_REASON_ANNOTATION)
+        who, reason = _who(person), now.get(OPERATE_REASON_ANNOTATION)
         yield f"{now[OPERATE_ANNOTATION]} ordered by {who}: {reason or 'no reason given'}"
 
 
@@ -115,12 +110,12 @@ def _suspension(
     reason = _reason(new)
     if not new.spec.suspend:
         if old.spec.suspend:
-            yield f"resumed by {person or _NOBODY_KNOWN}"
+            yield f"resumed by {_who(person)}"
         return
     if old.spec.suspend and reason == _reason(old):
         return
     because = f": {reason}" if reason else ""
-    yield f"suspended by {_who(new, SUSPENDED_BY_ANNOTATION, person)}{because}"
+    yield f"suspended by {_who(person)}{because}"
 
 
 def _reason(held: Job | JobConfig | ControlledJob) -> str:
@@ -136,10 +131,10 @@ def _exceptions(old: ControlledJob, new: ControlledJob, person: str) -> Iterator
     for one in new.spec.overrides:
         if replace(one, by="") not in before:
             because = f": {one.reason}" if one.reason else ""
-            yield f"{_exception(one)} asked for by {person or one.by or _NOBODY_KNOWN}{because}"
+            yield f"{_exception(one)} asked for by {_who(person)}{because}"
     for one in old.spec.overrides:
         if replace(one, by="") not in after:
-            yield f"{_exception(one)} taken back by {person or _NOBODY_KNOWN}"
+            yield f"{_exception(one)} taken back by {_who(person)}"
 
 
 def _unsigned(overrides: tuple[Override, ...]) -> list[Override]:

@@ -96,7 +96,8 @@ OPERATED_BY_ANNOTATION = "interlock.dev/operated-by"
 RETRY_OF_ANNOTATION = "interlock.dev/retry-of"
 #: A digest of the request that the door made the Job of, for whoever asks again with its key.
 REQUEST_ANNOTATION = "interlock.dev/request"
-#: Who created the object: as the door found out, or else as the client told it.
+#: Who created the object, as the door has proven; on a cluster without our webhook as the client
+#: told it.
 CREATOR_ANNOTATION = "interlock.dev/creator"
 
 
@@ -204,6 +205,9 @@ class LockRequest(Noun):
     max_waiting: Annotated[int, Limit(0, MAX_LOCK_LIMIT)] | None = None
 
 
+_FOR_A_QUEUE = "is for a process, or a Job that names a spec.queue"
+
+
 class JobSpec(Noun):
     """What the owner asks for. Only the owner writes it."""
 
@@ -213,8 +217,8 @@ class JobSpec(Noun):
             *("force_delete_after", "pod", "batch_job"),
             expected="is for pods and batch Jobs alone: a process is killed after spec.gracePeriod",
         ),
-        OnlyWith("resources", "queue", expected="is for a Job that names a spec.queue"),
-        OnlyWith("min_parallelism", "queue", expected="is for a Job that names a spec.queue"),
+        OnlyWith("resources", "queue", "process", expected=_FOR_A_QUEUE),
+        OnlyWith("min_parallelism", "queue", "process", expected=_FOR_A_QUEUE),
         OnlyWith("wait_for_pods_ready", "queue", expected="is for a Job that names a spec.queue"),
         After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
     )
@@ -265,7 +269,8 @@ class JobSpec(Noun):
     #: Higher goes first in every line; equals go in the order of creation.
     priority: Annotated[int, INT32] = 0
     locks: Annotated[tuple[LockRequest, ...], Items(0, MAX_LOCKS, "locks"), Unique("key")] = ()
-    #: The Queue in whose quota the Job has to find room before it starts.
+    #: The Queue in whose quota the Job has to find room before it starts. A process that names
+    #: none asks the Queue `machine`, as long as there is one of that name.
     queue: Annotated[str, QUEUE_NAME] | None = None
     #: What each task takes of the Queue's quota, such as `{cpu: 500m, memory: 2Gi}`, beside one of
     #: `tasks`. Where it is not given, that is what its pods request.

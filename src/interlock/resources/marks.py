@@ -90,7 +90,7 @@ class Writer(StrEnum):
 
     #: People, with a verb of the command line or by themselves.
     PEOPLE = "people"
-    #: The door, in the name of whoever asks, as far as it can prove who that is.
+    #: The door, in the name of whoever asks, if it can prove who that is.
     DOOR = "the door"
     #: Whoever makes a Job of a schedule: the control plane, or a person who starts one.
     MAKER = "whoever makes the Job"
@@ -378,8 +378,8 @@ _BY = (
 def completed(old: Resource | None, new: R, person: str) -> R:
     """The object with what the door knows about this write: who asks, and what it is about.
 
-    With nobody proven to be the one who asks (`person` is empty), the client's word about that
-    stands. What an order is about is completed all the same, and goes when it is taken back.
+    With nobody proven to be the one who asks (`person` is empty), nobody is named: no client is
+    believed about that. What an order is about goes when it is taken back.
     """
     if not isinstance(new, Job | JobConfig | ControlledJob):
         return new
@@ -399,7 +399,7 @@ def completed(old: Resource | None, new: R, person: str) -> R:
     made = new
     if notes != new.metadata.annotations:
         made = replace(new, metadata=replace(new.metadata, annotations=notes))
-    if isinstance(made, ControlledJob) and made.spec.overrides and person:
+    if isinstance(made, ControlledJob) and made.spec.overrides:
         before = old.spec.overrides if isinstance(old, ControlledJob) else ()
         signed = tuple(_signed(one, before, person) for one in made.spec.overrides)
         if signed != made.spec.overrides:
@@ -410,12 +410,29 @@ def completed(old: Resource | None, new: R, person: str) -> R:
 def _sign_creation(
     new: Job | JobConfig | ControlledJob, notes: dict[str, str], person: str
 ) -> None:
+    _sign(notes, CREATOR_ANNOTATION, person)
+    for name in _BY:
+        if name in notes or (name == SUSPENDED_BY_ANNOTATION and new.spec.suspend):
+            _sign(notes, name, person)
+    _take_out_name(notes)
+
+
+def _sign(notes: dict[str, str], mark: str, person: str) -> None:
+    """Name who asks, in the place of whom the client names; nobody, if nobody is proven to."""
     if person:
-        notes[CREATOR_ANNOTATION] = person
-        if new.spec.suspend:
-            notes[SUSPENDED_BY_ANNOTATION] = person
-        notes.update((name, person) for name in _BY if name in notes)
-        _take_out_name(notes)
+        notes[mark] = person
+    else:
+        notes.pop(mark, None)
+
+
+def _forget(old: Resource, notes: dict[str, str], about: str, by: str, *, person: str) -> None:
+    """Take away what belonged to an order that is taken back; a name without one is no other's."""
+    if not _changed(old, notes, about):
+        notes.pop(about, None)
+    if not _changed(old, notes, by):
+        notes.pop(by, None)
+    elif by in notes:
+        _sign(notes, by, person)
 
 
 def _take_out_name(notes: dict[str, str]) -> None:
@@ -435,8 +452,8 @@ def _sign_stop(old: Job, new: Job, notes: dict[str, str], person: str) -> None:
     if new.spec.kill_at is None:
         if not _changed(old, notes, STOPPED_BY_ANNOTATION):
             notes.pop(STOPPED_BY_ANNOTATION, None)
-    elif person and (old.spec.kill_at != new.spec.kill_at or _changed(old, notes, *told)):
-        notes[STOPPED_BY_ANNOTATION] = person
+    elif old.spec.kill_at != new.spec.kill_at or _changed(old, notes, *told):
+        _sign(notes, STOPPED_BY_ANNOTATION, person)
         if _changed(old, notes, STOPPED_BECAUSE_ANNOTATION):
             _take_out_name(notes)
 
@@ -451,8 +468,8 @@ def _sign_suspension(
     if not new.spec.suspend:
         if not _changed(old, notes, SUSPENDED_BY_ANNOTATION):
             notes.pop(SUSPENDED_BY_ANNOTATION, None)
-    elif person and (_suspension(old) != _suspension(new) or _changed(old, notes, *told)):
-        notes[SUSPENDED_BY_ANNOTATION] = person
+    elif _suspension(old) != _suspension(new) or _changed(old, notes, *told):
+        _sign(notes, SUSPENDED_BY_ANNOTATION, person)
 
 
 def _suspension(resource: Job | JobConfig | ControlledJob) -> tuple[bool, str]:
@@ -463,47 +480,38 @@ def _suspension(resource: Job | JobConfig | ControlledJob) -> tuple[bool, str]:
 def _sign_release(old: Job, notes: dict[str, str], person: str) -> None:
     about = (RELEASED_ATTEMPTS_ANNOTATION, RELEASED_BY_ANNOTATION)
     if RELEASE_ANNOTATION not in notes:
-        for name in about:
-            if not _changed(old, notes, name):
-                notes.pop(name, None)
+        _forget(old, notes, *about, person=person)
         return
     if not _changed(old, notes, RELEASE_ANNOTATION, *about):
         return
     if not _changed(old, notes, RELEASED_ATTEMPTS_ANNOTATION):
         notes[RELEASED_ATTEMPTS_ANNOTATION] = ",".join(sorted(unknown_attempts(old)))
-    if person:
-        notes[RELEASED_BY_ANNOTATION] = person
+    _sign(notes, RELEASED_BY_ANNOTATION, person)
 
 
 def _sign_requeue(old: Job, notes: dict[str, str], person: str) -> None:
     about = (REQUEUE_ROUND_ANNOTATION, REQUEUED_BY_ANNOTATION)
     if REQUEUE_ANNOTATION not in notes:
-        for name in about:
-            if not _changed(old, notes, name):
-                notes.pop(name, None)
+        _forget(old, notes, *about, person=person)
         return
     if not _changed(old, notes, REQUEUE_ANNOTATION, *about):
         return
     if not _changed(old, notes, REQUEUE_ROUND_ANNOTATION):
         notes[REQUEUE_ROUND_ANNOTATION] = str(old.status.execution.round)
-    if person:
-        notes[REQUEUED_BY_ANNOTATION] = person
+    _sign(notes, REQUEUED_BY_ANNOTATION, person)
 
 
 def _sign_operating(old: Job, notes: dict[str, str], person: str) -> None:
     about = (OPERATE_FOR_ANNOTATION, OPERATED_BY_ANNOTATION)
     if OPERATE_ANNOTATION not in notes:
-        for name in about:
-            if not _changed(old, notes, name):
-                notes.pop(name, None)
+        _forget(old, notes, *about, person=person)
         return
     given = (OPERATE_ANNOTATION, OPERATE_REASON_ANNOTATION)
     if not _changed(old, notes, *given, *about):
         return
     if not _changed(old, notes, OPERATE_FOR_ANNOTATION):
         notes[OPERATE_FOR_ANNOTATION] = str(interventions(old))
-    if person:
-        notes[OPERATED_BY_ANNOTATION] = person
+    _sign(notes, OPERATED_BY_ANNOTATION, person)
 
 
 def _signed(one: Override, before: tuple[Override, ...], person: str) -> Override:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec.structs import replace
 
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import (
     ASKED_BY_ALL,
     INT32,
@@ -205,6 +206,9 @@ class Member(Noun):
     stop: StopPolicy = StopPolicy.NONE
     #: Whether nobody is let in while somebody who was is not ready, and of whom that is asked.
     blocks: bool = False
+    #: What holds for all Queues that do not say otherwise, as the control plane was told: the JSON
+    #: of a waitForPodsReady. A text, since an API server bounds what the rules in a list may cost.
+    ready: str = ""
     scope: BlockScope = BlockScope.QUEUE
     #: The number of its seat in this record; a lower one than is written here is of the past.
     seat: int = 0
@@ -297,7 +301,12 @@ def member_of(record: QueueQuota, queue: str) -> Member | None:
 
 
 class Demand(Noun):
-    """What a Job asks of its Queue. A Job of the same uid and generation asks for the same."""
+    """What a Job asks of its Queue.
+
+    A Job of the same uid and generation asks for the same of a Queue that it names as long as a
+    round lasts; one that was put back asks for no more tasks than are left of it. Of the default
+    Queue it asks as long as there is one, and for nothing before and after that.
+    """
 
     queue: str
     #: How many tasks it wants to run at a time, and with how many it may start.
@@ -309,14 +318,21 @@ class Demand(Noun):
     is_of_pods: bool = False
 
 
-def demand_of(spec: JobSpec) -> Demand | None:
-    """What a Job asks of a Queue; None for one that asks for nothing."""
-    if spec.queue is None:
+def demand_of(job: Job, default: str = "") -> Demand | None:
+    """What a Job asks of a Queue; None for one that asks for nothing.
+
+    It is the same as long as a round lasts: what succeeds meanwhile makes the grant count for
+    less (`charged`), and the demand smaller once the Job is put back. `default` is the Queue that
+    it asks if it names none; empty where there is none.
+    """
+    spec = job.spec
+    queue = queue_asked(spec, default)
+    if queue is None:
         return None
-    tasks = wanted_at_once(spec)
+    tasks = wanted_at_once(spec, job.status.execution.succeeded_before)
     least = tasks if spec.min_parallelism is None else min(tasks, spec.min_parallelism)
     each, is_of_pods = _asked_by_each(spec)
-    return Demand(queue=spec.queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
+    return Demand(queue=queue, tasks=tasks, least=least, each=each, is_of_pods=is_of_pods)
 
 
 def _asked_by_each(spec: JobSpec) -> tuple[dict[str, int], bool]:
@@ -346,11 +362,15 @@ def in_terms_of(queue: QueueSpec, demand: Demand) -> Demand:
     return replace(demand, each=each)
 
 
-def wanted_at_once(spec: JobSpec) -> int:
-    """How many tasks the Job would run at a time if there were room for all it may run."""
-    if spec.steps is not None or spec.python is not None:
+def wanted_at_once(spec: JobSpec, done: int = 0) -> int:
+    """How many tasks the Job would run at a time if there were room for all it may run, of which
+    some are done and not run again.
+    """
+    if spec.steps is not None:
+        return min(spec.steps_at_once, len(spec.steps))
+    if spec.python is not None:
         return spec.steps_at_once
-    total = task_count(spec)
+    total = max(1, task_count(spec) - done)
     at_once = spec.parallelism.at_once if spec.parallelism is not None else None
     return total if at_once is None else min(total, at_once)
 

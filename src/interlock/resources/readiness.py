@@ -93,8 +93,9 @@ def _is_ready(task: TaskStatus, is_probed: bool) -> bool:
 def is_job_ready(spec: JobSpec, execution: ExecutionStatus, granted: int = MOST_AT_ONCE) -> bool:
     """Whether as many tasks are ready or have succeeded as have to. Failed ones never count.
 
-    What ends is counted as succeeded in the write that takes it out of those that run, so nothing
-    is between the two for a moment.
+    Of a Job that was put back only what is left counts: what succeeded before is not run again, and
+    stands for nothing that has to be ready now. What ends is counted as succeeded in the write that
+    takes it out of those that run, so nothing is between the two for a moment.
     """
     is_so, needed = counted(spec, execution, granted)
     return is_so >= needed
@@ -104,8 +105,10 @@ def counted(
     spec: JobSpec, execution: ExecutionStatus, granted: int = MOST_AT_ONCE
 ) -> tuple[int, int]:
     """How many tasks are ready or have succeeded, and how many have to."""
-    total = execution.total or task_count(spec)
-    return ready_tasks(spec, execution) + len(execution.succeeded), threshold(spec, total, granted)
+    before = execution.succeeded_before
+    total = (execution.total or task_count(spec)) - before
+    done = len(execution.succeeded) - before
+    return ready_tasks(spec, execution) + done, threshold(spec, total, granted)
 
 
 def ready_words(job: Job) -> str:

@@ -1,17 +1,20 @@
 """All-or-nothing starts: how long Jobs may take until they are ready, and what becomes of them.
 
-It is said for a Queue, and for a Job where it is to differ: what is not given is taken from the
-Queue, and then from the defaults of KEP-349.
+It is said for the whole system, for a Queue, and for a Job: of each value the nearest that is given
+holds, and where none is, the default of KEP-349.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated
 
+import msgspec
 from msgspec import Struct
 
+from interlock.resources.codec import decoder_for, encode
 from interlock.resources.metadata import Noun
 from interlock.resources.rules import Limit, SomeTime
 from interlock.resources.values.durations import Duration
@@ -60,6 +63,10 @@ class WaitForPodsReady(Noun):
     enable: bool | None = None
     #: From the moment a Job is let in until it is ready; by default 5m.
     timeout: SomeTime | None = None
+    #: The same as `timeout` as long as fewer tasks have a place to run than have to be ready: pods
+    #: that no node takes, tasks for which the machine has no room; by default `timeout` alone
+    #: counts. Of a batch Job's pods this is not known.
+    unscheduled_timeout: SomeTime | None = None
     #: Whether nobody else is let in while a Job of the Queue is not ready; by default others are.
     block_admission: bool | None = None
     #: Whose Jobs have to be ready before another is let in; by default those of the `queue`.
@@ -76,6 +83,8 @@ class ReadyPolicy(Struct, frozen=True, kw_only=True):
 
     is_on: bool = False
     timeout: timedelta = timedelta(minutes=5)
+    #: None has no limit of its own.
+    unscheduled_timeout: timedelta | None = None
     blocks: bool = False
     scope: BlockScope = BlockScope.QUEUE
     #: None takes any time.
@@ -94,6 +103,7 @@ class ReadyPolicy(Struct, frozen=True, kw_only=True):
 
 
 OFF = ReadyPolicy()
+_READER = decoder_for(WaitForPodsReady)
 
 
 def ready_policy(*layers: WaitForPodsReady | None) -> ReadyPolicy:
@@ -103,19 +113,39 @@ def ready_policy(*layers: WaitForPodsReady | None) -> ReadyPolicy:
         return OFF
     made: dict[str, object] = {}
     for layer in given:
-        strategy = layer.requeuing_strategy
-        base, longest = strategy.backoff_base_seconds, strategy.backoff_max_seconds
-        found = {
-            "is_on": layer.enable,
-            "timeout": layer.timeout,
-            "blocks": layer.block_admission,
-            "scope": layer.block_scope,
-            "recovery_timeout": layer.recovery_timeout,
-            "timestamp": strategy.timestamp,
-            "limit": strategy.backoff_limit_count,
-            "base": None if base is None else timedelta(seconds=base),
-            "longest": None if longest is None else timedelta(seconds=longest),
-        }
-        made.update((name, value) for name, value in found.items() if value is not None)
+        made.update(values_of(layer))
     policy = ReadyPolicy(**made)  # type: ignore[arg-type]
     return policy if policy.is_on else OFF
+
+
+@lru_cache(maxsize=8)
+def policy_text(layer: WaitForPodsReady | None) -> str:
+    """A layer as it is kept in a record: JSON; nothing for none."""
+    return "" if layer is None else encode(layer).decode()
+
+
+def read_policy(text: str) -> WaitForPodsReady | None:
+    """A layer that was kept; None for none, and for one that a newer version wrote."""
+    try:
+        return _READER.decode(text) if text else None
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return None
+
+
+def values_of(layer: WaitForPodsReady) -> dict[str, object]:
+    """What a layer gives, by the names that a policy has for it."""
+    strategy = layer.requeuing_strategy
+    base, longest = strategy.backoff_base_seconds, strategy.backoff_max_seconds
+    found = {
+        "is_on": layer.enable,
+        "timeout": layer.timeout,
+        "unscheduled_timeout": layer.unscheduled_timeout,
+        "blocks": layer.block_admission,
+        "scope": layer.block_scope,
+        "recovery_timeout": layer.recovery_timeout,
+        "timestamp": strategy.timestamp,
+        "limit": strategy.backoff_limit_count,
+        "base": None if base is None else timedelta(seconds=base),
+        "longest": None if longest is None else timedelta(seconds=longest),
+    }
+    return {name: value for name, value in found.items() if value is not None}

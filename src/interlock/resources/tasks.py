@@ -168,6 +168,8 @@ class TaskStatus(Noun):
     reason: PendingReason | None = None
     #: Whether it can do its work; not given when that is not told apart from running.
     ready: bool | None = None
+    #: When it was given a place to run, where that is told apart from running, and waited for.
+    placed_at: Moment | None = None
     progress: Progress | None = None
     #: The runtime that has it; empty for the mode's own.
     runtime: str = ""
@@ -243,6 +245,8 @@ class ExecutionStatus(Noun):
     round: int = 0
     #: How many tasks the Job has; 0 until it starts.
     total: int = 0
+    #: How many of them had succeeded when the round began.
+    succeeded_before: int = 0
     #: When the round began.
     started_at: Moment | None = None
     #: When the outcome was settled by a rule and the remaining tasks were told to stop.
@@ -339,6 +343,8 @@ class TaskReport(Noun):
     ready: bool | None = None
     #: Since when it is, or is not, if that is known.
     ready_at: Moment | None = None
+    #: When it was given a place to run, where that is told apart from running.
+    placed_at: Moment | None = None
     #: How far it is, and what it returned when it ended, if it says so.
     progress: Progress | None = None
     returned: Returned | None = None
@@ -423,6 +429,7 @@ def next_round(execution: ExecutionStatus) -> ExecutionStatus:
         round=execution.round + 1,
         total=execution.total,
         succeeded=execution.succeeded,
+        succeeded_before=len(execution.succeeded),
         ended=execution.ended,
         attempts=execution.attempts,
     )

@@ -7,8 +7,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, RefusalReason
-from interlock.resources.job import Job, JobPhase, JobStatus
+from interlock.resources.job import Job, JobPhase, JobStatus, steps_of
 from interlock.resources.metadata import Condition, ConditionStatus
+from interlock.resources.placement import with_placement
 from interlock.resources.readiness import with_readiness
 from interlock.resources.tasks import (
     ExecutionReason,
@@ -170,12 +171,16 @@ def tasks_left(job: Job, granted: int) -> int:
     """How many of so many tasks at a time the Job can still need, before it is put back.
 
     Within a round tasks only ever come to their ends, so an old view of a Job tells of too many
-    and never of too few.
+    and never of too few. Steps of an operation do not: one that is done may be taken back and run
+    again, so only how many there are, which is known once and for all, says that fewer are needed.
     """
     execution = job.status.execution
     if has_ended(job):
         return 0
-    if not execution.total or execution.operation is not None:
+    if execution.operation is not None:
+        steps = steps_of(job)
+        return min(granted, len(steps)) if steps else granted
+    if not execution.total:
         return granted
     left = execution.total - len(execution.succeeded) - len(execution.failed)
     return max(left, len(execution.active))
@@ -216,6 +221,7 @@ def moved(
     if phase is not was:
         conditions = _conditions(conditions, admission.phase, phase, now)
     conditions = with_readiness(job, conditions, admission, execution, now)
+    conditions = with_placement(job, conditions, admission, execution, now)
     return replace(
         job.status,
         phase=phase,

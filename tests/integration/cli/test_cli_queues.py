@@ -60,11 +60,12 @@ def words(text: str) -> list[list[str]]:
 
 
 def test_queues_in_short(interlock: Program) -> None:
-    head, closed, training = words(interlock("queues"))
+    head, closed, machine, training = words(interlock("queues"))
 
-    assert " ".join(head) == "QUEUE GPU MEMORY TASKS ADMITTED WAITING OLDEST STATE GATE"
-    assert closed == ["closed", "-", "-", "0/2", "0", "0", "-", "held", "-"]
-    assert training[:6] == ["training", "4/4", "2Gi/16Gi", "-", "2", "1"]
+    assert " ".join(head) == "QUEUE CPU GPU MEMORY TASKS ADMITTED WAITING OLDEST STATE GATE"
+    assert closed == ["closed", "-", "-", "-", "0/2", "0", "0", "-", "held", "-"]
+    assert machine[0] == "machine"
+    assert training[:7] == ["training", "-", "4/4", "2Gi/16Gi", "-", "2", "1"]
     listed = {item["name"]: item for item in interlock.json("queues")["items"]}
     assert listed["training"]["resources"]["memory"] == {
         "quota": "16Gi",
@@ -128,7 +129,6 @@ def test_a_wide_list_has_the_queue(interlock: Program) -> None:
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--resources", "gpu=1"], "no --queue is given"),
         (["--queue", "q", "--resources", "gpu"], "'gpu' is not of the form NAME=AMOUNT"),
         (["--queue", "q", "--resources", "gpu=1,gpu=2"], "--resources gpu is given more than once"),
         (["--queue", "q", "--resources", "gpu=x"], "--resources gpu: expected an amount such as"),
@@ -142,7 +142,7 @@ def test_flags_that_make_no_sense(interlock: Program, flags: list[str], told: st
 
 
 def test_completion_knows_the_queues(interlock: Program) -> None:
-    assert interlock("__complete", "queue", "").split() == ["closed", "training"]
+    assert interlock("__complete", "queue", "").split() == ["closed", "machine", "training"]
 
 
 def test_levels_are_among_the_metrics(interlock: Program, server: Server) -> None:

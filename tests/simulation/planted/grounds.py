@@ -141,6 +141,57 @@ def taken_back(world: type[World]) -> Worlds:
     return lambda seed: world(seed, script, CALM)
 
 
+def siblings(world: type[World]) -> Worlds:
+    """A world with two steps on one that has no undo: the one takes it back while the other is
+    being undone.
+    """
+
+    def work(*words: str) -> StepWork:
+        return StepWork(process=ProcessSpec(command=("work", *words)))
+
+    below = Operated(name="a", run=work("1"))
+    taking = Operated(
+        name="b",
+        run=work("2", "exits=1,0"),
+        needs=("a",),
+        retries=StepRetries(limit=3),
+        before_retry=BeforeRetry.ROLL_BACK,
+        roll_back=("a",),
+    )
+    beside = Operated(
+        name="c",
+        run=work("1", "exits=1,0"),
+        undo=work("20"),
+        needs=("a",),
+        retries=StepRetries(limit=3),
+        before_retry=BeforeRetry.ROLL_BACK_FIRST,
+    )
+    spec = JobSpec(steps=(below, taking, beside), steps_at_once=3)
+    script = (Step(10.0, CreateJob(name="op-0", spec=spec)),)
+    return lambda seed: world(seed, script, CALM)
+
+
+def deleted_part(world: type[World]) -> Worlds:
+    """A world with an operation one of whose parts is deleted."""
+    work = StepWork(process=ProcessSpec(command=("work", "1")))
+    parts = {"part-0": ("work", "2"), "part-1": ("work", "90")}
+    script = (
+        Step(10.0, CreateJob(name="op-0", spec=JobSpec(steps=(Operated(name="a", run=work),)))),
+        *(
+            Step(
+                10.0,
+                CreateJob(
+                    name=name,
+                    spec=JobSpec(process=ProcessSpec(command=words), parent="op-0"),
+                ),
+            )
+            for name, words in parts.items()
+        ),
+        Step(40.0, DeleteJob("part-1")),
+    )
+    return lambda seed: world(seed, script, CALM)
+
+
 def side_by_side(world: type[World]) -> Worlds:
     """A world with steps that are done side by side, and a store that is slow at times."""
     steps = tuple(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from grounds import operations, taken_back
+from grounds import deleted_part, operations, siblings, taken_back
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
@@ -89,6 +89,23 @@ def nobody_tells_the_parent(_: Any) -> Any:
 
 
 @mutation(
+    "A child that was deleted counts for nothing, whether it is gone already or not quite.",
+    Seam("interlock.execution.reconciler", "counted"),
+    caught_by="ChildrenCounted",
+    in_worlds=deleted_part(OperationWorld),
+)
+def a_deleted_child_counts_as_failed(really: Any) -> Any:
+    def count(jobs: Iterable[Job]) -> Children:
+        stays = (
+            replace(job, metadata=replace(job.metadata, deletion_timestamp=None)) for job in jobs
+        )
+        made: Children = really(stays)
+        return made
+
+    return count
+
+
+@mutation(
     "An operation is over after all its children, and comes to what they came to.",
     Seam("interlock.execution.reconciler", "ExecutionReconciler._children_of"),
     caught_by="ChildrenCounted",
@@ -145,6 +162,16 @@ def what_was_undone_is_undone_again_at_a_retry(really: Begun) -> Begun:
 )
 def undos_go_in_the_order_of_steps(_: Any) -> Any:
     return lambda *_: True
+
+
+@mutation(
+    REVERSE,
+    Seam("interlock.execution.operations.record", "is_begun"),
+    caught_by="UndoneInReverse",
+    in_worlds=siblings(OperationWorld),
+)
+def what_is_being_undone_counts_as_undone(really: Any) -> Any:
+    return lambda step: step.state is not StepState.UNDOING and really(step)
 
 
 @mutation(

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from mutation import Seam, mutation
 
 from interlock.admission.ready_timers import Clock
+from interlock.resources.admission import EvictionCause
 from interlock.resources.job import Job
 from interlock.resources.queue import Member, Queue, StopPolicy
-from interlock.resources.readiness import ReadyReason
 from interlock.resources.ready_gate import ReadyPolicy
 from interlock.resources.transitions import is_admitted, is_evicting
 from support.simulation.queue_world import GateWorld, PreemptionWorld, QueueWorld, RivalQueueWorld
@@ -80,8 +80,8 @@ def an_old_queue_is_believed(_: Any, really: Callable[..., Member]) -> Any:
         queue: Queue | None = known.queue(member.queue)
         return queue if queue is not None and queue.spec.stop is StopPolicy.NONE else None
 
-    def newest(queue: Queue, member: Member | None, seat: int) -> Member:
-        return really(queue, None, seat)
+    def newest(known: Any, queue: Queue, member: Member | None, seat: int) -> Member:
+        return really(known, queue, None, seat)
 
     return lets_in, newest
 
@@ -158,11 +158,11 @@ def a_free_lock_wakes_no_queue(_: Any) -> Any:
 
 @mutation(CAUSE, DRAINED, caught_by="PutBackForCause", in_worlds=queued(QueueWorld))
 def a_queue_that_holds_is_drained(really: Callable[..., Any]) -> Any:
-    def drained(job: Job, queue: Queue | None, now: datetime) -> Any:
+    def drained(job: Job, queue: Queue | None, system: Any, now: datetime) -> Any:
         if queue is not None and queue.spec.stop is not StopPolicy.NONE:
             spec = replace(queue.spec, stop=StopPolicy.HOLD_AND_DRAIN)
             queue = replace(queue, spec=spec)
-        return really(job, queue, now)
+        return really(job, queue, system, now)
 
     return drained
 
@@ -238,6 +238,6 @@ def who_is_ready_is_late_too(_: Any) -> Any:
         admitted_at = job.status.admission.admitted_at
         if not policy.is_on or admitted_at is None:
             return None
-        return Clock(admitted_at + policy.timeout, ReadyReason.WAIT_FOR_START)
+        return Clock(admitted_at + policy.timeout, EvictionCause.WAIT_FOR_START)
 
     return clock_of

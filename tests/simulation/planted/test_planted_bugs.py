@@ -16,6 +16,7 @@ from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.promises import PROMISES
 from support.simulation.queue_promises import QUEUE_PROMISES
+from support.simulation.ready_promises import READY_PROMISES
 from support.simulation.request_promises import REQUEST_PROMISES, REQUEST_WORKER_PROMISES
 from support.simulation.restore_world import RESTORE_PROMISES
 from support.simulation.schedule_promises import SCHEDULE_PROMISES
@@ -29,6 +30,7 @@ ALL_PROMISES = {
     *OPERATION_PROMISES,
     *WORKER_PROMISES,
     *QUEUE_PROMISES,
+    *READY_PROMISES,
     *REQUEST_PROMISES,
     *REQUEST_WORKER_PROMISES,
 }
@@ -37,12 +39,14 @@ ALL_PROMISES = {
 for _table in (
     "admission",
     "cohorts",
+    "default_queue",
     "eviction",
     "execution",
     "loop_and_store",
     "operations",
     "pods",
     "queues",
+    "ready",
     "requests",
     "schedules",
     "workers",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
@@ -346,17 +346,31 @@ class ChildrenCounted(OperationPromise):
         gone = [
             uid
             for uid in self.truth.gone
-            if (one := self.truth.by_uid.get(uid)) is not None and one.spec.parent == name
+            if (one := self.truth.by_uid.get(uid)) is not None
+            and one.spec.parent == name
+            and not _is_ended_by_deletion(one)
         ]
         if gone or any(not has_ended(child) for child in children):
             return  # Who has not heard of it yet counts them otherwise.
-        won = sum(c.status.execution.result is JobResult.SUCCEEDED for c in children)
-        expected = CompletionState.SUCCESS
-        if won < len(children):
-            expected = CompletionState.PARTIAL_SUCCESS if won else CompletionState.FAILED
-        if now.completion_state is not expected:
-            told = f"{name} came to {now.completion_state}, its children to {expected}"
+        # What a deletion ended counts for nothing; one that was deleted after its end may have been
+        # seen before.
+        heard = [c for c in children if not _is_ended_by_deletion(c)]
+        kept = [c for c in heard if not c.is_going]
+        expected = {_come_to(heard), _come_to(kept)}
+        if now.completion_state not in expected:
+            told = f"{name} came to {now.completion_state}, its children to {sorted(expected)}"
             raise self.broken(told, name, *(child.metadata.name for child in children))
+
+
+def _is_ended_by_deletion(job: Job) -> bool:
+    return job.is_going and job.status.execution.reason is ExecutionReason.DELETED
+
+
+def _come_to(children: Sequence[Job]) -> CompletionState:
+    won = sum(child.status.execution.result is JobResult.SUCCEEDED for child in children)
+    if won == len(children):
+        return CompletionState.SUCCESS
+    return CompletionState.PARTIAL_SUCCESS if won else CompletionState.FAILED
 
 
 class TargetsApart(Promise):

@@ -229,12 +229,20 @@ class Ledger:
         for n in begun:
             entry = self.entries[n]
             if n != at:
-                # It is run again on account of another: that is no retry of its own.
-                entry.run.perhaps += entry.run.failed_at == now
+                # It is run again on account of another: that is no retry of its own, unless both
+                # were due.
+                entry.run.perhaps += self._was_due(n, now)
                 entry.run.failed_at, entry.run.is_open = None, False
             entry.undo = Tally()
             if not has_own_undo(self._steps, begun, n):
                 entry.begun = entry.done = False
+
+    def _was_due(self, at: int, now: datetime) -> bool:
+        """Whether a retry of a step may have begun by now."""
+        tally = self.entries[at].run
+        if tally.failed_at is None:
+            return False
+        return tally.failed_at + self._steps[at].retries.delay * tally.retries <= now + self.skew
 
     def _turned(self) -> None:
         """It is rolled back: what has no undo of its own counts as undone from now on."""

@@ -20,15 +20,18 @@ from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_world import (
     CohortWorld,
     GateWorld,
+    MachineWorld,
     PreemptionWorld,
     QueuePodWorld,
     QueueWorld,
     RivalCohortWorld,
     RivalGateWorld,
+    RivalMachineWorld,
     RivalPreemptionWorld,
     RivalQueuePodWorld,
     RivalQueueWorld,
 )
+from support.simulation.ready_world import ReadyWorld, RivalReadyWorld
 from support.simulation.request_world import RequestWorld, RivalRequestWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
@@ -66,6 +69,10 @@ WORLDS: dict[str, type[World]] = {
         RivalGateWorld,
         CohortWorld,
         RivalCohortWorld,
+        ReadyWorld,
+        RivalReadyWorld,
+        MachineWorld,
+        RivalMachineWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
         RequestWorld,

@@ -153,7 +153,7 @@ def test_one_write_gives_everything_back_and_begins_a_new_round() -> None:
 
     assert after.status.phase is JobPhase.QUEUED
     assert after.status.execution == ExecutionStatus(
-        round=1, total=3, succeeded=done, attempts=4
+        round=1, total=3, succeeded=done, succeeded_before=1, attempts=4
     ), "what succeeded is not done again, all else has all its attempts"
     (admitted,) = after.status.conditions
     assert (admitted.type, admitted.status) == ("Admitted", ConditionStatus.FALSE)

@@ -101,13 +101,18 @@ def test_the_creator_is_whoever_asked() -> None:
     assert desk.notes() == {"creator": "alice"}
 
 
-def test_the_client_is_taken_at_its_word_where_nobody_knows_better() -> None:
+def test_no_client_is_believed_where_nobody_is_proven() -> None:
     desk = Desk(person="")
     claims = {"name": "hello", "annotations": {"interlock.dev/creator": "bob"}}
     desk.ask("POST", JOBS, {**JOB, "metadata": claims})
-    desk.patch({"stopped-because": "stopped", "stopped-by": "bob"}, killAt="2026-01-05T12:00:00Z")
+    said: dict[str, str | None] = {
+        "stopped-because": "stopped by bob: he asked",
+        "stopped-by": "bob",
+    }
+    desk.patch(said, killAt="2026-01-05T12:00:00Z")
 
-    assert desk.notes() == {"creator": "bob", "stopped-because": "stopped", "stopped-by": "bob"}
+    assert desk.notes() == {"stopped-because": "stopped: he asked"}
+    assert history(desk) == ["stopped by somebody whom the server does not know"]
 
 
 def test_whoever_stops_suspends_and_resumes_is_recorded(desk: Desk) -> None:
@@ -254,6 +259,6 @@ def test_where_nobody_knows_who_asks_that_is_said() -> None:
     desk.ask("DELETE", f"{JOBS}/hello")
 
     assert history(desk) == [
-        "stopped by bob",
+        "stopped by somebody whom the server does not know",
         "deleted by somebody whom the server does not know",
     ]

@@ -397,3 +397,30 @@ def test_a_start_waits_for_company_only_if_its_moment_is_told(
 
     assert folded.news
     assert folded.turning_since == since
+
+
+# A place to run
+
+
+@pytest.mark.parametrize(
+    ("task", "placed_at", "wants", "expected"),
+    [
+        pytest.param(a_task(), at(3), True, at(3), id="a node took it"),
+        pytest.param(a_task(), at(3), False, None, id="nobody waits for that"),
+        pytest.param(a_task(), None, True, None, id="no node did"),
+        pytest.param(a_task(placed_at=at(1)), at(3), True, at(1), id="once is enough"),
+        pytest.param(a_task(placed_at=at(1)), None, True, at(1), id="and stays"),
+    ],
+)
+def test_that_it_was_given_a_place_is_news_where_somebody_waits_for_it(
+    task: TaskStatus, placed_at: datetime | None, wants: bool, expected: datetime | None
+) -> None:
+    told = a_report(ReportState.ACCEPTED, started_at=None, placed_at=placed_at)
+    reports = {(task.index, task.attempt): told}
+
+    found = fold((task,), reports, True, at(9), wants_places=wants)
+
+    assert [one.placed_at for one in found.active] == [expected]
+    is_new = expected != task.placed_at
+    assert found.news is is_new
+    assert found.turning_since == (placed_at if is_new else None), "it may be written with more"

@@ -11,6 +11,7 @@ from interlock.resources.job import Job, JobSpec
 from interlock.resources.metadata import Metadata
 from interlock.resources.operation import (
     ELABORATION,
+    CompletionState,
     OperationStatus,
     StepState,
     StepStatus,
@@ -220,3 +221,22 @@ def test_a_step_that_is_not_known_to_be_made_yet_is_left_alone(task: int, is_pas
     view = ExecutionView(job=job, reports={(task, 0): report})
 
     assert past_reports(view, execution) == ([report] if is_past else [])
+
+
+def test_what_is_just_being_undone_is_waited_for_by_a_retry_that_takes_back_what_it_needs() -> None:
+    """Otherwise that would be run again beside the undo."""
+    below = a_step("a", undo=None)
+    taking = a_step(
+        "b",
+        undo=None,
+        needs=("a",),
+        retries=retries(2),
+        before_retry=BeforeRetry.ROLL_BACK,
+        roll_back=("a",),
+    )
+    beside = a_step("c", needs=("a",), retries=retries(2), before_retry=BeforeRetry.ROLL_BACK_FIRST)
+    fails = {"b": (Outcome("fail", 2),), "c": (Outcome("fail", 1),), "-c": (Outcome("ok", 5),)}
+    play = Play(an_operation(below, taking, beside, steps_at_once=3), fails).run()
+
+    assert play.attempts[3:6] == [("-c", 1.0), ("a", 6.0), ("b", 6.0)]
+    assert play.operation.completion_state is CompletionState.SUCCESS

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import convert
+from msgspec.structs import replace
 from pod_builders import NOW, a_batch_job, before, going
 
 from interlock.kube.pods import naming
-from interlock.kube.pods.batch_reporting import gone_report, is_forgotten, verdict_of
-from interlock.kube.pods.models import BatchJob
+from interlock.kube.pods.batch_reporting import (
+    gone_report,
+    is_batch_job_ready,
+    is_forgotten,
+    verdict_of,
+)
+from interlock.kube.pods.models import BatchJob, UncountedPods
 
 ARMED = {naming.ARMED_AT: before(30)}
 STOPPED = {**ARMED, naming.STOPPED_AT: before(20), naming.SETTLED_AT: before(15)}
@@ -135,3 +142,64 @@ def test_what_a_batch_job_that_vanished_leaves(job: BatchJob, state: str) -> Non
 )
 def test_what_counts_as_forgotten(job: BatchJob, forgotten: bool) -> None:
     assert is_forgotten(job) is forgotten
+
+
+# Readiness, by the formula of KEP-349 and the tables of its tests
+
+
+def counting(
+    parallelism: int, completions: int | None, *, uncounted: int = 0, **counters: Any
+) -> BatchJob:
+    """A batch Job that runs, with what its controller has counted so far."""
+    job = a_batch_job(startTime=before(9), **counters)
+    spec = replace(job.spec, parallelism=parallelism, completions=completions)
+    pods = UncountedPods(succeeded=tuple(f"uid-{at}" for at in range(uncounted)))
+    return replace(job, spec=spec, status=replace(job.status, uncounted_terminated_pods=pods))
+
+
+@pytest.mark.parametrize(
+    ("job", "is_ready"),
+    [
+        pytest.param(counting(3, 3), False, id="3/3, nothing"),
+        pytest.param(counting(3, 3, ready=1, succeeded=1), False, id="3/3, one short"),
+        pytest.param(counting(3, 3, ready=3), True, id="3/3, all ready"),
+        pytest.param(counting(3, 3, ready=2, succeeded=1), True, id="3/3, ready and succeeded"),
+        pytest.param(counting(3, 3, succeeded=3), True, id="3/3, all succeeded"),
+        pytest.param(counting(2, 3, ready=2), True, id="2/3, parallelism is enough"),
+        pytest.param(counting(3, 2, ready=2), True, id="3/2, completions is enough"),
+        pytest.param(counting(3, None, ready=2), False, id="3 and no completions, one short"),
+        pytest.param(counting(3, None, ready=3), True, id="3 and no completions"),
+        pytest.param(counting(2, 2), False, id="2 pods, nothing"),
+        pytest.param(counting(2, 2, ready=1), False, id="2 pods, 1 ready"),
+        pytest.param(counting(2, 2, succeeded=1), False, id="2 pods, 1 succeeded"),
+        pytest.param(counting(2, 2, ready=2), True, id="2 pods, 2 ready"),
+        pytest.param(
+            counting(2, 2, ready=1, uncounted=1), True, id="2 pods, 1 ready and 1 uncounted"
+        ),
+        pytest.param(
+            counting(2, 2, ready=1, succeeded=1), True, id="2 pods, 1 ready and 1 succeeded"
+        ),
+        pytest.param(
+            counting(2, 2, succeeded=1, uncounted=1), True, id="2 pods, 1 succeeded, 1 uncounted"
+        ),
+        pytest.param(counting(2, 2, uncounted=2), True, id="2 pods, 2 uncounted"),
+        pytest.param(counting(2, 2, succeeded=2), True, id="2 pods, 2 succeeded"),
+        pytest.param(counting(2, 9, failed=2, ready=1), False, id="failed ones never count"),
+    ],
+)
+def test_when_a_batch_job_is_ready(job: BatchJob, is_ready: bool) -> None:
+    assert is_batch_job_ready(job) is is_ready
+    assert verdict_of(job, NOW).report.ready is is_ready
+
+
+def test_a_batch_job_says_how_many_pods_it_wants_and_which_are_not_counted_yet() -> None:
+    told = {
+        "metadata": {"name": "a"},
+        "spec": {"parallelism": 4, "completions": 2},
+        "status": {"uncountedTerminatedPods": {"succeeded": ["uid-1"], "failed": ["uid-2"]}},
+    }
+    job = convert(told, BatchJob)
+    assert (job.spec.parallelism, job.spec.completions) == (4, 2)
+    assert job.status.uncounted_terminated_pods.succeeded == ("uid-1",)
+    plain = convert({"metadata": {"name": "a"}, "spec": {}, "status": {}}, BatchJob)
+    assert (plain.spec.parallelism, plain.spec.completions) == (1, None)

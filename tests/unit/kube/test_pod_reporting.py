@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -290,3 +291,31 @@ def test_a_pod_with_labels_that_make_no_sense_is_nobodys() -> None:
     labels = {naming.JOB_UID: "uid", naming.TASK: "first", naming.ATTEMPT: "1"}
 
     assert a_pod("Running", meta={"labels": labels}).task is None
+
+
+def scheduled(status: str, *, reason: str = "") -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": status, "reason": reason}
+    return {"conditions": [{**condition, "lastTransitionTime": before(7)}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "seconds"),
+    [
+        pytest.param(a_pod("Pending", node=""), None, id="no scheduler looked at it"),
+        pytest.param(
+            a_pod("Pending", node="", **scheduled("False", reason="Unschedulable")),
+            None,
+            id="no node takes it",
+        ),
+        pytest.param(a_pod("Pending", **scheduled("True")), 7, id="a node took it"),
+        pytest.param(
+            a_pod("Pending", meta={"creationTimestamp": before(9)}),
+            9,
+            id="it was bound without a word",
+        ),
+    ],
+)
+def test_when_a_pod_was_given_a_place(pod: Pod, seconds: int | None) -> None:
+    expected = None if seconds is None else NOW - timedelta(seconds=seconds)
+    report = report_of(pod, NOW, overdue=OVERDUE)
+    assert (report.state.value, report.placed_at) == ("Accepted", expected)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.client.http_client import Body, quote, read_answer
-from interlock.client.moments import between
+from interlock.client.moments import between, day_and_time
 from interlock.client.outcomes import exit_code, last_line, waits_told
 from interlock.client.watching import Lines
 from interlock.modes.cli.output.formats import Terminal
@@ -191,3 +191,37 @@ def test_why_answers_first_and_explains_then() -> None:
         "  task      x-0-0 running",
         "  holds     lock k (token 4)",
     ]
+
+
+OR_EARLIER = "or earlier when something changes"
+
+
+@pytest.mark.parametrize(
+    ("until", "lines"),
+    [
+        pytest.param(None, ["  estimate  about noon"], id="alone"),
+        pytest.param(
+            "2026-01-05T14:00:00Z",
+            [
+                f"  until     {day_and_time('2026-01-05T14:00:00Z')}, {OR_EARLIER}",
+                "  estimate  about noon",
+            ],
+            id="it is another moment",
+        ),
+        pytest.param(
+            "2026-01-05T12:00:00Z",
+            [f"  until     {day_and_time('2026-01-05T12:00:00Z')}, {OR_EARLIER}"],
+            id="the line above says it",
+        ),
+    ],
+)
+def test_an_estimate_stands_below_what_is_waited_for(until: str | None, lines: list[str]) -> None:
+    answer = {
+        "summary": "x is waiting",
+        "waits": [{"message": "queue q has no room", "until": until}],
+        "estimate": {"at": "2026-01-05T12:00:00Z", "basis": "Pace", "message": "about noon"},
+    }
+
+    found = told(answer, datetime(2026, 1, 5, 11, 0, tzinfo=UTC))
+
+    assert found == ["x is waiting", "", "  blocked   queue q has no room", *lines]

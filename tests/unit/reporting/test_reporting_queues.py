@@ -641,6 +641,25 @@ def test_levels_are_told_to_those_who_watch() -> None:
     assert value("quota_used", queue="idle", resource="gpu") == 0
 
 
+def test_about_when_turns_come_is_told_once_a_line_moves() -> None:
+    def let_in(name: str, minute: int) -> Job:
+        job = running(name, 1)
+        at = NOW - timedelta(minutes=minute)
+        admission = replace(job.status.admission, admitted_at=at)
+        metadata = replace(job.metadata, creation_timestamp=at - timedelta(minutes=5))
+        return replace(job, metadata=metadata, status=replace(job.status, admission=admission))
+
+    line = (waiting("first", 5), waiting("second", 6), waiting("large", 7, gpu=9))
+    before = [let_in(f"job-{minute}", minute) for minute in (35, 25, 15, 5)]
+
+    moves = Desk(*line, *before, a_queue(), a_quota(*before)).detail("q")
+    stands = Desk(*line, *before[1:], a_queue(), a_quota(*before[1:])).detail("q")
+
+    expected = [NOW + timedelta(minutes=5), NOW + timedelta(minutes=15), None]
+    assert [one.about for one in moves.waiters] == expected
+    assert [one.about for one in stands.waiters] == [None, None, None]
+
+
 # The lines
 
 NAMES = ("a", "b", "c", "d")

@@ -220,7 +220,7 @@ def test_whoever_creates_something_is_its_creator(kind: str) -> None:
     claims = noted(a_thing(kind), creator="somebody else")
 
     assert completed(None, claims, "alice").metadata.annotations == {CREATOR_ANNOTATION: "alice"}
-    assert completed(None, claims, "") == claims
+    assert completed(None, claims, "") == a_thing(kind)
     assert completed(None, a_thing(kind), "alice").metadata.annotations
 
 
@@ -238,7 +238,7 @@ def test_whoever_stops_a_job_is_named_whatever_the_client_says() -> None:
     assert stopped.metadata.annotations[STOPPED_BY_ANNOTATION] == "alice"
     assert stopped.metadata.annotations[STOPPED_BECAUSE_ANNOTATION] == "stopped: he said so"
     assert why_told_to_stop(stopped) == "stopped by alice: he said so"
-    assert why_told_to_stop(completed(job, claims, "")) == "stopped by bob: he said so"
+    assert why_told_to_stop(completed(job, claims, "")) == "stopped by a person: he said so"
     again = completed(stopped, noted(stopped, stopped_by="bob"), "carol")
     assert again.metadata.annotations[STOPPED_BY_ANNOTATION] == "carol"
     bare = completed(job, a_job("it", kill_at=T0), "alice")
@@ -270,7 +270,7 @@ def test_whoever_suspends_something_is_named(kind: str) -> None:
     named = completed(plain, held, "alice")
 
     assert named.metadata.annotations[SUSPENDED_BY_ANNOTATION] == "alice"
-    assert completed(plain, held, "").metadata.annotations[SUSPENDED_BY_ANNOTATION] == "bob"
+    assert completed(plain, held, "") == a_thing(kind, suspend=True)
     # A change that is about something else leaves the name as it is.
     assert completed(named, named, "carol") == named
     other = completed(named, noted(named, suspend_reason="month end"), "carol")
@@ -306,4 +306,6 @@ def test_exceptions_are_in_the_name_of_whoever_makes_them() -> None:
         ("first", "alice"),
         ("second", "bob"),
     ]
-    assert completed(before, after, "") == after
+    unsigned = completed(before, after, "")
+    assert isinstance(unsigned, ControlledJob)
+    assert [one.by for one in unsigned.spec.overrides] == ["alice", ""]

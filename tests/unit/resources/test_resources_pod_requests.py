@@ -95,15 +95,15 @@ def test_of_what_pods_request_a_queue_counts_what_it_has(
     has: dict[str, int], counted: dict[str, int]
 ) -> None:
     resources = {"requests": {"nvidia.com/gpu": "1", "cpu": "500m"}}
-    demand = demand_of(a_job(queue="blue", pod=pod(asks(resources=resources))).spec)
+    demand = demand_of(a_job(queue="blue", pod=pod(asks(resources=resources))))
     assert demand is not None
     queue = QueueSpec(resources={name: Amount.read(amount) for name, amount in has.items()})
     assert in_terms_of(queue, demand).each == counted
 
 
 def test_what_a_job_says_itself_is_all_that_counts() -> None:
-    spec = a_job(queue="blue", pod=pod(asks("7")), resources={"gpu": Amount.read(1)}).spec
-    demand = demand_of(spec)
+    job = a_job(queue="blue", pod=pod(asks("7")), resources={"gpu": Amount.read(1)})
+    demand = demand_of(job)
     assert demand is not None
     assert demand.each == {"gpu": 1000}
     assert in_terms_of(QueueSpec(resources={"cpu": Amount.read(1)}), demand) == demand

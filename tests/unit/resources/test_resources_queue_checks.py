@@ -124,9 +124,9 @@ def test_bad_queues(spec: dict[str, Any], path: str, found: object, expected: st
             {"resources": {"cpu": 1}},
             "spec.resources",
             "{…}",
-            "is for a Job that names a spec.queue",
+            "is for a process, or a Job that names a spec.queue",
         ),
-        ({"minParallelism": 2}, "spec.minParallelism", "2", "is for a Job that names a spec.queue"),
+        ({"minParallelism": 2}, "spec.minParallelism", "2", "is for a process, or a Job that"),
         (
             {"queue": "q", "resources": {"tasks": 2}},
             "spec.resources.tasks",
@@ -194,7 +194,7 @@ def test_the_same_amount_in_other_words_is_no_change() -> None:
     old, new = (a_read_job(queue="a", resources={"cpu": written}) for written in ("1000m", 1))
 
     assert old.spec == new.spec
-    assert demand_of(old.spec) == demand_of(new.spec)
+    assert demand_of(old) == demand_of(new)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_the_same_amount_in_other_words_is_no_change() -> None:
     ],
 )
 def test_what_a_job_asks_for(spec: dict[str, Any], tasks: int, least: int) -> None:
-    demand = demand_of(a_read_job(queue="q", resources={"cpu": "500m"}, **spec).spec)
+    demand = demand_of(a_read_job(queue="q", resources={"cpu": "500m"}, **spec))
 
     assert demand is not None
     assert (demand.queue, demand.tasks, demand.least) == ("q", tasks, least)

@@ -30,7 +30,7 @@ from interlock.admission.queues.demands import (
 )
 from interlock.admission.queues.known import KnownQueues, job_of
 from interlock.admission.queues.ledger import Ledger
-from interlock.admission.queues.lines import QueueLines, Shape
+from interlock.admission.queues.lines import Head, QueueLines, Shape, lacks_room
 from interlock.admission.queues.preemption import (
     MOST_VICTIMS,
     Comer,
@@ -42,7 +42,6 @@ from interlock.admission.ready_timers import policy_of
 from interlock.resources.job import Job, keeps_its_turn
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
-    TASKS,
     Demand,
     Member,
     Queue,
@@ -104,7 +103,7 @@ class _Front:
     """One Queue in a cycle: who of its line is looked at next."""
 
     def __init__(
-        self, queue: Queue, member: Member, shapes: Mapping[Shape, Sequence[Place]]
+        self, queue: Queue, member: Member, lines: QueueLines, free: Mapping[str, int]
     ) -> None:
         self.queue, self.member = queue, member
         self.name = queue.metadata.name
@@ -112,17 +111,35 @@ class _Front:
         self.may_preempt = may_preempt(self.policy)
         #: Whether it lets nobody in before others are ready, and may only have room made.
         self.is_gated = False
-        self._shapes = shapes
-        self._heads = [
-            (places[0], 0, shape)
-            for shape, places in shapes.items()
-            if is_for(queue, shape.namespace)
-        ]
-        heapq.heapify(self._heads)
+        #: Whether who finds no room matters to nobody: others neither wait for that nor make room.
+        self.passes_over = not self.may_preempt and queue.spec.order is QueueOrder.BEST_EFFORT_FIFO
+        self._lines = lines
+        self._shapes = lines.shapes(self.name)
+        self._heads = lines.heads(self.name, free if self.passes_over else None)
+        self.told_of_room(free, 0)
 
-    def head(self) -> tuple[Place, Shape] | None:
-        """Whose turn it is."""
-        return (self._heads[0][0], self._heads[0][2]) if self._heads else None
+    def told_of_room(self, free: Mapping[str, int], at: int) -> None:
+        """Take in how much the Queue may use still, after so many grants."""
+        self._free, self.told_at = free, at
+        self._has_room = self.may_preempt or self._lines.has_room_for_any(self.name, free)
+
+    def head(self) -> Place | None:
+        """Whose turn it is, if there is anything that it could be granted."""
+        if not self._has_room or (self.is_gated and not self.may_preempt):
+            return None
+        while self._heads:
+            place, _, shape = self._heads[0]
+            if is_for(self.queue, shape.namespace) and not (
+                self.passes_over and lacks_room(shape, self._free)
+            ):
+                return place
+            heapq.heappop(self._heads)
+        return None
+
+    @property
+    def shape(self) -> Shape:
+        """What the head asks for."""
+        return self._heads[0].shape
 
     def move_on(self, what: _Next) -> None:
         """Go on after the head."""
@@ -132,7 +149,7 @@ class _Front:
             case _Next.LINE_IS_HELD_UP:
                 self._heads.clear()
             case _Next.ALIKE if at + 1 < len(places):
-                heapq.heapreplace(self._heads, (places[at + 1], at + 1, shape))
+                heapq.heapreplace(self._heads, Head(places[at + 1], at + 1, shape))
             case _:
                 heapq.heappop(self._heads)
 
@@ -172,9 +189,9 @@ class _Cycle:
                 holding = Holding(job, holder, amounts)
                 (going if is_evicting(job) else self._holdings).append(holding)
         self._fronts = {
-            member.queue: _Front(queue, member, shapes)
+            member.queue: _Front(queue, member, lines, self._now.free(member.queue))
             for member in members
-            if (shapes := lines.shapes(member.queue)) and (queue := _open(known, member))
+            if lines.shapes(member.queue) and (queue := _open(known, member))
         }
         self._preempts = any(front.may_preempt for front in self._fronts.values())
         #: What is in use once all are gone who are being put back.
@@ -201,20 +218,26 @@ class _Cycle:
         for front in self._fronts.values():
             self._line_up(front, ranks)
         while ranks and len(self.parts) < MOST_GRANTS and len(self.victims) < MOST_VICTIMS:
-            front = self._fronts[heapq.heappop(ranks)[3]]
-            head = front.head()
-            assert head is not None
-            front.move_on(self._look(front, *head))
+            _, _, place, name = heapq.heappop(ranks)
+            front = self._fronts[name]
+            self._tell_of_room(front)
+            if front.head() == place:
+                front.move_on(self._look(front, place, front.shape))
+                self._tell_of_room(front)
             self._line_up(front, ranks)
 
+    def _tell_of_room(self, front: _Front) -> None:
+        """Have a Queue know what is left, where others were granted something since."""
+        if front.told_at != len(self.parts):
+            front.told_of_room(self._now.free(front.name), len(self.parts))
+
     def _line_up(self, front: _Front, ranks: list[_Rank]) -> None:
-        head = front.head()
-        if head is None or self._is_full(front):
+        place = front.head()
+        if place is None:
             return
-        place, shape = head
         first = 0.0
         if len(self._fronts) > 1:
-            asked = _demand(front, shape)
+            asked = _demand(front, front.shape)
             wanted = taken(asked.least, asked.each)
             if self._weights is not None:
                 weight = self._weights[front.name]
@@ -243,13 +266,12 @@ class _Cycle:
 
     def _unready(self, holders: Iterable[QuotaHolder]) -> Iterator[QuotaHolder]:
         for holder in holders:
-            job, queue = self._known.jobs.get(job_of(holder)), self._known.queue(holder.queue)
-            if not is_ready(job, holder, queue):
+            if not is_ready(self._known, holder):
                 yield holder
 
     def _is_let_in(self, front: _Front, job: Job) -> None:
         """Close the gates behind whoever was just let in: it is not ready."""
-        if keeps_its_turn(job.spec) or not policy_of(job, front.queue).is_on:
+        if keeps_its_turn(job.spec) or not policy_of(job, front.queue, self._known.system).is_on:
             return
         for other in self._fronts.values():
             is_far = other.member.scope is BlockScope.QUEUE and other is not front
@@ -287,12 +309,6 @@ class _Cycle:
         if self._makes_room(front, job, place, demand, demand.least):
             return _held_up(front, _Next.ALIKE)
         return _held_up(front, _Next.NONE_ALIKE)
-
-    def _is_full(self, front: _Front) -> bool:
-        """Whether there is nothing that a Queue could let in or put back, whatever is asked for."""
-        if front.may_preempt:
-            return False
-        return front.is_gated or self._now.free(front.name).get(TASKS, 1000) < 1000
 
     def _grant(self, front: _Front, job: Job, demand: Demand, tasks: int, shape: Shape) -> None:
         self.parts.append(Part(job, demand, tasks))

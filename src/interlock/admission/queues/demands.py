@@ -17,7 +17,6 @@ from interlock.resources.queue import (
     Queue,
     QuotaHolder,
     StopPolicy,
-    demand_of,
     in_terms_of,
     taken,
 )
@@ -25,8 +24,9 @@ from interlock.resources.readiness import is_ready_now
 from interlock.resources.ready_gate import BlockScope
 
 
-def is_ready(job: Job | None, holder: QuotaHolder, queue: Queue | None) -> bool:
+def is_ready(known: KnownQueues, holder: QuotaHolder) -> bool:
     """Whether a Job that was granted a part is ready, or is one that nobody waits for."""
+    job = known.jobs.get(job_of(holder))
     if job is None or job.metadata.uid != holder.uid:
         return False
     if keeps_its_turn(job.spec) or is_ready_now(job):
@@ -34,7 +34,7 @@ def is_ready(job: Job | None, holder: QuotaHolder, queue: Queue | None) -> bool:
     grant = job.status.admission.quota
     if grant is not None and grant.token == holder.token:
         return not grant.awaits_ready
-    return not policy_of(job, queue).is_on
+    return not policy_of(job, known.queue(holder.queue), known.system).is_on
 
 
 def blockers(known: KnownQueues, queue: Queue) -> Iterator[QuotaHolder]:
@@ -43,7 +43,7 @@ def blockers(known: KnownQueues, queue: Queue) -> Iterator[QuotaHolder]:
     Of other records than the Queue's own no write of this one says that they are as they were, so
     of a gate that is closed for the whole system two control planes may each let one in.
     """
-    policy = gate_of(queue)
+    policy = gate_of(queue, known.system)
     if not policy.is_on or not policy.blocks:
         return
     name = queue.metadata.name
@@ -57,7 +57,7 @@ def blockers(known: KnownQueues, queue: Queue) -> Iterator[QuotaHolder]:
             if is_other or (holder.uid, holder.epoch) in seen or known.is_done(holder):
                 continue
             seen.add((holder.uid, holder.epoch))
-            if not is_ready(known.jobs.get(job_of(holder)), holder, known.queue(holder.queue)):
+            if not is_ready(known, holder):
                 yield holder
 
 
@@ -73,6 +73,8 @@ class QuotaView(Struct, frozen=True, kw_only=True):
     is_good: bool = True
     #: Whether it has to be ready in time once it is let in.
     awaits_ready: bool = False
+    #: Whether its tasks have to be placed in time.
+    awaits_places: bool = False
     #: Whether nobody is let in now, since somebody who was is not ready.
     is_gated: bool = False
 
@@ -90,19 +92,21 @@ class QuotaView(Struct, frozen=True, kw_only=True):
 
 def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
     """What a Job asks of a Queue and was granted; None for one that asks for nothing."""
-    demand = demand_of(job.spec)
+    demand = known.demand(job)
     if demand is None:
         return None
     queue = known.queue(demand.queue)
     if queue is not None:
         demand = in_terms_of(queue.spec, demand)
     holder = holder_of(known, job, demand.queue)
-    policy = policy_of(job, queue)
+    policy = policy_of(job, queue, known.system)
+    is_awaited = policy.is_on and not keeps_its_turn(job.spec)
     return QuotaView(
         demand=demand,
         holder=holder,
         refusal=refusal_of(known, job, demand),
-        awaits_ready=policy.is_on and not keeps_its_turn(job.spec),
+        awaits_ready=is_awaited,
+        awaits_places=is_awaited and policy.unscheduled_timeout is not None,
         is_gated=(
             queue is not None and holder is None and next(blockers(known, queue), None) is not None
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from interlock.admission.claims.claim import Ask, ClaimKey
@@ -24,18 +24,19 @@ from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
 from interlock.resources.admission import WaitReason
+from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     Queue,
     QueueQuota,
     QuotaHolder,
-    demand_of,
     record_wanted,
 )
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import BlockScope
+from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
+from interlock.resources.values.amounts import Amount
 
 __all__ = ["QUOTA_INDEXES", "QueueDesk"]
 
@@ -44,8 +45,21 @@ class QueueDesk:
     """Keeps the lines of all Queues, and looks at quotas."""
 
     def __init__(
-        self, jobs: Cache[Job], queues: Cache[Queue], quotas: Cache[QueueQuota], namespace: str = ""
+        self,
+        jobs: Cache[Job],
+        queues: Cache[Queue],
+        quotas: Cache[QueueQuota],
+        namespace: str = "",
+        system: WaitForPodsReady | None = None,
+        default: str = "",
     ) -> None:
+        """Look at caches.
+
+        `namespace` is the one whose Jobs are known, empty for all; `system` what holds for all
+        Queues that do not say otherwise; `default` the Queue of Jobs that name none.
+        """
+        self.system = system
+        self._default = default
         self._jobs = jobs
         self._quotas = quotas
         #: The Queues of each cohort, those of them that have others make room, and those whose gate
@@ -53,9 +67,10 @@ class QueueDesk:
         self._cohorts: dict[str, dict[str, None]] = {}
         self._preempting: dict[str, None] = {}
         self._gated_by_all: dict[str, None] = {}
-        self._known = KnownQueues(jobs, queues, quotas, namespace, self._cohorts)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, self._cohorts, system, default)
         self._lines = QueueLines()
-        #: The Jobs that are not over, by the Queue they name, and the Queue of each.
+        #: The Jobs that are not over, by the Queue they ask, also if that is the default one and
+        #: not there; and the Queue of each.
         self._members: dict[str, dict[Key, None]] = {}
         self._queue_of: dict[Key, str] = {}
 
@@ -67,15 +82,15 @@ class QueueDesk:
         """Take in a Job; it stands in line only as far as it is `expected`."""
         job = after or before
         assert job is not None
-        was, now = _queue(before), _queue(after)
+        was, now = self._asked_by(before), self._asked_by(after)
         if not was and not now:
             return
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
-        demand = demand_of(expected.spec) if expected is not None else None
+        demand = self._known.demand(expected) if expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):
-            yield from {self._home(queue): None for queue in (was, now) if queue}
+            yield from {self._home(name): None for name in (was, now) if self._is_used(name)}
             if self._gated_by_all and _turns_ready(before, after):
                 yield from map(self._home, tuple(self._gated_by_all))
 
@@ -99,12 +114,20 @@ class QueueDesk:
                 del self._cohorts[before.spec.cohort]
         if after is not None and after.spec.cohort is not None:
             self._cohorts.setdefault(after.spec.cohort, {})[name] = None
-        gate = gate_of(after) if after is not None else None
+        gate = gate_of(after, self.system) if after is not None else None
         is_gated_by_all = (
             gate is not None and gate.is_on and gate.blocks and gate.scope is BlockScope.SYSTEM
         )
         _put(self._gated_by_all, name, is_gated_by_all)
         _put(self._preempting, name, after is not None and may_preempt(after.spec.preemption))
+
+    def asked_anew(self, change: Change) -> tuple[Key, ...]:
+        """Who asks the default Queue since it is there now, asks it no more, or asks for less."""
+        before, after = change.before, change.after
+        name = (after or before).metadata.name  # type: ignore[union-attr]
+        if name != self._default or _allowed(before) == _allowed(after):
+            return ()
+        return tuple(self._members.get(name, ()))
 
     def quota_changed(self, change: Change) -> Iterator[Key]:
         """Those who were granted room, and whatever a change of who has a seat there concerns."""
@@ -168,32 +191,48 @@ class QueueDesk:
         return quota_view(self._known, job)
 
     def queue_of(self, job: Job) -> Queue | None:
-        """The Queue that a Job names, if there is one."""
-        return self._known.queue(job.spec.queue) if job.spec.queue is not None else None
+        """The Queue that a Job names or that let it in, if there is one.
+
+        What was let in before there was a default Queue is none of its Jobs.
+        """
+        grant = job.status.admission.quota
+        name = job.spec.queue or (grant.queue if grant is not None else "")
+        return self._known.queue(name) if name else None
 
     def has_part(self, job: Job) -> bool:
         """Whether a Job needs no room in a Queue, or was granted it."""
         view = quota_view(self._known, job)
         return view is None or view.grant is not None
 
-    def has_stray(self, job: Job) -> bool:
-        """Whether a Job holds room that is not what it asks for."""
-        view = quota_view(self._known, job)
+    def has_stray(self, job: Job, view: QuotaView | None) -> bool:
+        """Whether a Job holds room that is not what it asks for; `view` is what it asks for."""
         if view is not None and not view.is_good:
             return True
+        queue = view.demand.queue if view is not None else None
         uid, epoch = job.metadata.uid, job.status.admission.epoch
         parts = (
             self._known.part_of(record, uid, epoch) for record in self._quotas.by(BY_HOLDER, uid)
         )
-        return any(part is not None and part.queue != job.spec.queue for part in parts)
+        return any(part is not None and part.queue != queue for part in parts)
+
+    def _asked_by(self, job: Job | None) -> str:
+        """The Queue that a Job asks, or would ask if the default one were there."""
+        return (queue_asked(job.spec, self._default) or "") if job is not None else ""
+
+    def _is_used(self, name: str) -> bool:
+        """Whether there is anything to decide about a quota."""
+        return bool(name) and (
+            self._known.queue(name) is not None or self._quotas.get(quota_key(name)) is not None
+        )
 
     def decide(self, key: Key, way_is_clear: WayIsClear, now: datetime) -> Decision:
         """Decide about a quota."""
         return decide_quota(view_of(self._known, self._lines, key.name, way_is_clear), now)
 
 
-def _queue(job: Job | None) -> str:
-    return (job.spec.queue or "") if job is not None else ""
+def _allowed(queue: object) -> Mapping[str, Amount] | None:
+    """What a Queue allows; None where there is none."""
+    return queue.spec.resources if isinstance(queue, Queue) and not queue.is_going else None
 
 
 def _put(names: dict[str, None], name: str, is_in: bool) -> None:

@@ -8,16 +8,21 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from interlock.admission.claims.proof import Jobs, is_done
+from interlock.admission.queues.default_share import narrowed
 from interlock.admission.queues.ledger import Ledger
+from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.queue import (
+    Demand,
     Queue,
     QueueQuota,
     QuotaHolder,
     cohort_name,
+    demand_of,
     member_of,
     quota_name,
 )
+from interlock.resources.ready_gate import WaitForPodsReady
 
 #: By what the records of quotas are found: who holds a part, and where a Queue has its seat.
 BY_HOLDER = "holder"
@@ -75,12 +80,31 @@ class KnownQueues(Struct, frozen=True):
     namespace: str = ""
     #: The names of the Queues of each cohort.
     cohorts: Mapping[str, Mapping[str, None]] = {}
+    #: What holds for all Queues that do not say otherwise.
+    system: WaitForPodsReady | None = None
+    #: What the default Queue is called, be it there or not; empty where there is none.
+    default: str = ""
     #: What the Queues of a record could use at the most, as long as it stays as it is.
     _most: dict[str, tuple[Any, dict[str, dict[str, int]]]] = field(default_factory=dict)
     #: Who holds what by a record, as long as it stays as it is.
     _held: dict[str, tuple[QueueQuota, dict[tuple[str, int], QuotaHolder]]] = field(
         default_factory=dict
     )
+
+    def demand(self, job: Job) -> Demand | None:
+        """What a Job asks of a Queue; None for one that asks for nothing."""
+        default = self.default_now
+        demand = demand_of(job, default)
+        if demand is None or demand.tasks == 1 or job.spec.queue is not None:
+            return demand
+        queue = self.queue(default)
+        return demand if queue is None else narrowed(demand, queue.spec)
+
+    @property
+    def default_now(self) -> str:
+        """The default Queue if it is there: while it is not, nobody asks it and nobody waits."""
+        queue = self.queue(self.default) if self.default else None
+        return self.default if queue is not None and not queue.is_going else ""
 
     def is_done(self, holder: QuotaHolder) -> bool:
         """Whether a grant is proven to count for nothing.

@@ -49,6 +49,7 @@ from interlock.resources.queue import (
     record_wanted,
     records_for,
 )
+from interlock.resources.ready_gate import policy_text
 
 
 class Seating(Struct, frozen=True, kw_only=True):
@@ -151,7 +152,7 @@ def _own(known: KnownQueues, record: QueueQuota, name: str) -> Seating:
         away = frozenset((name,)) if _was_taken_in(known, name, seat) else frozenset()
         return Seating(members=left, seat=seat, moved_away=away)
     arrivals = tuple(_taken_along(known, record, name, seat.came_from))
-    members = (_newest(queue, member, seat.number),) if queue is not None else ()
+    members = (_newest(known, queue, member, seat.number),) if queue is not None else ()
     if queue is None and member is not None:
         members = (member,)
     return Seating(members=members, seat=seat if seat.number else None, arrivals=arrivals)
@@ -210,14 +211,14 @@ def _shared(known: KnownQueues, record: QueueQuota) -> Seating:
                 members += [member] if member is not None else []
                 continue
             arrivals += _taken_along(known, record, name, seat.came_from)
-            joined = _newest(queue, None, seat.number)
+            joined = _newest(known, queue, None, seat.number)
             members.append(replace(joined, left=_leaves(known, queue, record, seat)))
         elif member is not None:
             leaves = member.left or _leaves(known, queue, record, seat, member)
             if leaves or queue is None:
                 members.append(replace(member, left=leaves))
             else:
-                members.append(_newest(queue, member, member.seat))
+                members.append(_newest(known, queue, member, member.seat))
             if member.left and seat.number > member.seat and _was_taken_in(known, name, seat):
                 away.append(name)
     return Seating(members=tuple(members), arrivals=tuple(arrivals), moved_away=frozenset(away))
@@ -273,9 +274,9 @@ def _taken_along(
             yield holder
 
 
-def _newest(queue: Queue, member: Member | None, seat: int) -> Member:
+def _newest(known: KnownQueues, queue: Queue, member: Member | None, seat: int) -> Member:
     """What is to be known of a Queue: the newest there is."""
-    policy = gate_of(queue)
+    policy = gate_of(queue, known.system)
     spec = queue.spec
     newest = Member(
         queue=queue.metadata.name,
@@ -286,18 +287,17 @@ def _newest(queue: Queue, member: Member | None, seat: int) -> Member:
         order=spec.order,
         stop=spec.stop,
         blocks=policy.is_on and policy.blocks,
+        ready=policy_text(known.system),
         scope=policy.scope,
         seat=seat,
     )
     if member is None:
         return newest
     is_same = replace(member, version=newest.version, seat=seat) == newest
-    if member.version >= queue.version or is_same:
-        return (
-            member
-            if member.seat == seat and not member.left
-            else replace(member, seat=seat, left=False)
-        )
+    # What holds for all Queues changes with no version of this one.
+    if member.version > queue.version or is_same:
+        is_here = member.seat == seat and not member.left
+        return member if is_here else replace(member, seat=seat, left=False)
     return newest
 
 

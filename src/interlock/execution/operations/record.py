@@ -25,9 +25,7 @@ UNDER_WAY = frozenset({StepState.RUNNING, StepState.UNDOING})
 KEPT_FAILURES = 20
 #: How a request is turned into steps: as a step that leaves nothing behind.
 _ELABORATION_RETRIES = StepRetries(limit=3, delay=Duration(seconds=10))
-_BEGUN = frozenset(
-    {StepState.DONE, StepState.FAILED, StepState.TO_UNDO, StepState.UNDO_FAILED, StepState.RUNNING}
-)
+_BEGUN = frozenset(StepState) - {StepState.WAITS, StepState.UNDONE}
 
 
 def begun(job: Job) -> OperationStatus:

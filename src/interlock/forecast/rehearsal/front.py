@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from interlock.api.callers import trusted
 from interlock.forecast.rehearsal.world import Plane, World
 
 if TYPE_CHECKING:
     from interlock.api.app import ApiApp
+    from interlock.api.requests import Request
     from interlock.api.routing import Route
 
+#: Who gives the orders of a scenario.
+SOMEBODY = "scenario"
 #: What only a control plane can answer.
 _OF_PLANE = ("/jobs", "/jobconfigs", "/controlledjobs", "/locks", "/history", "/next", "/timeline")
 #: Queries whose answers would go on as time does.
@@ -50,6 +54,14 @@ class NoLogs:
         nothing: tuple[bytes, ...] = ()
         for part in nothing:
             yield part
+
+
+class _Door:
+    """Nobody connects, and a scenario plays the same for whoever plays it."""
+
+    async def admit(self, request: Request) -> None:
+        """Let everything in."""
+        request.caller = trusted(SOMEBODY)
 
 
 class Front:
@@ -104,22 +116,20 @@ class Front:
     def _current_app(self) -> ApiApp:
         """The application beside the control plane that runs now."""
         from interlock.api.app import ApiApp
-        from interlock.api.security import Security
 
         world = self._world
         if self._app is None or self._plane is not world.plane:
             self._plane = world.plane
             routes = () if world.plane is None else self._routes(world.plane)
-            # Nobody connects: who asks is whoever the scenario says.
-            security = Security(any_local_user=True)
             self._app = ApiApp(
-                world.store, world.now, security=security, routes=routes, mode=world.mode
+                world.store, world.now, security=_Door(), routes=routes, mode=world.mode
             )
         return self._app
 
     def _routes(self, life: Plane) -> tuple[Route, ...]:
         from interlock.forecast.service import Forecasting
         from interlock.reporting.service import Reporting
+        from interlock.resources.default_queue import default_queue_in
 
         caches = life.plane.caches
         reporting = Reporting(
@@ -129,6 +139,7 @@ class Front:
             journal=self._world.journal,
             logs=NoLogs(),
             clock=life.clock,
+            default_queue=default_queue_in(self._world.mode),
         )
         forecasting = Forecasting(caches=caches, clock=life.clock, mode=self._world.mode)
         return (*reporting.routes(), *forecasting.routes())

@@ -7,9 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from interlock.errors import Problem
+from interlock.findings import child
 from interlock.forecast.rehearsal import targets
 from interlock.forecast.rehearsal.scenario import ScenarioSpec, Settings
 from interlock.forecast.rehearsal.times import read_moment
+from interlock.resources.job import MAX_RESOURCES, RESOURCE_NAMES
 from interlock.timing.flaws import UnreadableError
 from interlock.timing.zones import Zone, find_zone
 
@@ -18,6 +20,8 @@ ReadFile = Callable[[str], list[dict[str, Any]]]
 
 #: More workers than that do not tell anybody more.
 MAX_WORKERS = 10_000
+#: Nor do more nodes.
+MAX_NODES = 1_000
 
 
 class Ground:
@@ -82,5 +86,23 @@ class Ground:
         if not 0 <= self.spec.settings.workers <= MAX_WORKERS:
             most = f"expected a number from 0 to {MAX_WORKERS}"
             self.wrong("settings.workers", most, self.spec.settings.workers)
+        self._check_capacity(self.spec.settings)
         if self.start and self.end and self.end <= self.start:
             self.wrong("end", "expected a moment after the start", self.spec.end)
+
+    def _check_capacity(self, settings: Settings) -> None:
+        if settings.capacity is not None and settings.nodes:
+            self.wrong("settings.nodes", "expected capacity or nodes, found both")
+        if len(settings.nodes) > MAX_NODES:
+            most = f"expected at most {MAX_NODES} nodes"
+            self.wrong("settings.nodes", most, f"{len(settings.nodes)} nodes")
+        places = [(f"settings.nodes[{at}]", one) for at, one in enumerate(settings.nodes)]
+        if settings.capacity is not None:
+            places.append(("settings.capacity", settings.capacity))
+        for path, amounts in places:
+            if not 1 <= len(amounts) <= MAX_RESOURCES:
+                found = f"{len(amounts)} resources"
+                self.wrong(path, f"expected 1 to {MAX_RESOURCES} resources", found)
+            for name in amounts:
+                if not RESOURCE_NAMES.match(name):
+                    self.wrong(child(path, name), RESOURCE_NAMES.expected, name)

@@ -85,6 +85,8 @@ def play(script: Script, hands: Callable[[Front], Hands]) -> Played:
         mode=_MODES[script.settings.mode],
         most_tasks=script.settings.max_tasks,
         workers=script.settings.workers,
+        nodes=script.settings.all_nodes,
+        wait_for_pods_ready=script.settings.wait_for_pods_ready,
     )
     # Little of what a rehearsal makes is garbage before its end, so nobody need look for any.
     was_on = gc.isenabled()

@@ -1,4 +1,4 @@
-"""What the history of a rehearsal tells of Queues: who is let in, put back, and ready."""
+"""What the history of a rehearsal tells of Queues: who is let in, put back, and taken out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from interlock.resources.admission import AdmissionPhase, EvictionReason
 from interlock.resources.job import Job
-from interlock.resources.readiness import pods_ready
 from interlock.resources.words import plural
 
 #: An event, its reason, and what else is to be said.
@@ -31,10 +30,6 @@ def of_queue(before: Job | None, job: Job) -> Iterator[_Told]:
         yield "Evicted", eviction.reason.value, eviction.cause or eviction.message
     if was is not None and admission.evictions > was.evictions:
         yield "Requeued", "", _next_try(job)
-    condition = pods_ready(job)
-    known = pods_ready(before) if before is not None else None
-    if condition is not None and (known is None or known.reason != condition.reason):
-        yield "PodsReady", condition.reason, ""
 
 
 def _next_try(job: Job) -> str:

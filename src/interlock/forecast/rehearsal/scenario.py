@@ -11,12 +11,17 @@ from typing import Any
 from msgspec import field
 
 from interlock.resources.metadata import Noun
+from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.values.amounts import Amount
 from interlock.resources.values.durations import Duration, parse_duration
 
 #: What `lasts` says of work that does not end by itself.
 FOREVER = "forever"
 #: What `probeAfter` says of work that does not get ready by itself.
 NEVER = "never"
+
+
+Capacities = dict[str, Amount]
 
 
 class RunsIn(StrEnum):
@@ -40,6 +45,18 @@ class Settings(Noun):
     max_tasks: int = 1000
     #: How many workers there are for Python steps; each does one thing at a time.
     workers: int = 1
+    #: What holds for all Queues that do not say otherwise about being ready in time.
+    wait_for_pods_ready: WaitForPodsReady | None = None
+    #: How much the machine has of each resource, `tasks` too, whatever the quota of a Queue says.
+    #: Of what is not named it has enough.
+    capacity: Capacities | None = None
+    #: The same for machines of which every task is on one: in the place of `capacity`.
+    nodes: tuple[Capacities, ...] = ()
+
+    @property
+    def all_nodes(self) -> tuple[Capacities, ...]:
+        """What has room for tasks; nothing where there is room for all."""
+        return self.nodes if self.capacity is None else (self.capacity,)
 
 
 class WorkMatch(Noun):
@@ -66,6 +83,13 @@ class OnTerm(StrEnum):
     IGNORE = "ignore"
 
 
+class FlapSpec(Noun):
+    """A readiness probe that succeeds for a while and then does not, again and again."""
+
+    ready: Duration
+    unready: Duration
+
+
 class WorkRule(Noun):
     """What some attempts do."""
 
@@ -85,6 +109,8 @@ class WorkRule(Noun):
     #: From when it runs until its readiness probe succeeds: a duration, or `never`. Without it that
     #: is at once.
     probe_after: str | None = None
+    #: From then on it fails and succeeds in turns.
+    flaps: FlapSpec | None = None
     on_term: OnTerm = OnTerm.EXIT
     #: From being told to stop to its end.
     exit_after: Duration = Duration()

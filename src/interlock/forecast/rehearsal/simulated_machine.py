@@ -310,16 +310,21 @@ class Machine:
         life = Life(order, behaviour, self._loop.now_us)
         self.lives[order.id] = life
         self.starts += 1
-        life.ending = self._later(behaviour.seconds, self._exit, order.id)
         runs = replace(record, state=ReportState.RUNNING, started_at=self.now(), pid=self.starts)
-        after_s = _ready_after(order, behaviour)
-        if after_s is not None:
-            runs = replace(runs, ready=after_s == 0, ready_at=self.now())
-            next_s = after_s or behaviour.turns_after(True)
-            self._later(next_s, self._turns, life, after_s > 0)
-        self._record(runs)
+        self._record(self._at_work(life, runs))
         for told in self.started:
             told(life)
+
+    def _at_work(self, life: Life, runs: TaskReport) -> TaskReport:
+        """Have a process do what it does from now on; what is known of it then."""
+        order, behaviour = life.order, life.behaviour
+        life.ending = self._later(behaviour.seconds, self._exit, order.id)
+        after_s = _ready_after(order, behaviour)
+        if after_s is None:
+            return runs
+        next_s = after_s or behaviour.turns_after(True)
+        self._later(next_s, self._turns, life, after_s > 0)
+        return replace(runs, ready=after_s == 0, ready_at=self.now())
 
     def _turns(self, life: Life, ready: bool) -> None:
         """The probe of an attempt says something else, if it runs still and anybody looks."""

@@ -1,4 +1,8 @@
-"""Where the work of a rehearsal happens: a simulated machine that does what it is told at once."""
+"""Where the work of a rehearsal happens: a simulated machine that does what it is told at once.
+
+What finds no room on it depends on what it is. A process of a machine runs, and gets nowhere: it is
+not ready, and its work begins once it has room. A pod is not started before a node has room for it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from random import Random
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.control.runtime import Listener, TaskStop
 from interlock.execution.operations import step_spec
+from interlock.forecast.rehearsal.simulated_capacity import Capacity, Needs
 from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess
 from interlock.forecast.rehearsal.simulated_machine import SIGKILL, Behaviour, Life, Machine
 from interlock.forecast.rehearsal.work import STEP, Doing, WorkModel
@@ -34,12 +40,25 @@ class _Nowhere:
         """Forget it."""
 
 
+class Grounds(Struct, frozen=True):
+    """Where tasks find room."""
+
+    capacity: Capacity
+    #: What a task takes.
+    needs: Callable[[TaskOrder], Needs]
+    #: Whether what has no room is not even started.
+    waits_outside: bool
+
+
 class Stage(Machine):
     """A machine without luck, on which attempts do what the work model says."""
 
-    def __init__(self, loop: SimLoop, origin: datetime, work: WorkModel) -> None:
+    def __init__(
+        self, loop: SimLoop, origin: datetime, work: WorkModel, grounds: Grounds | None = None
+    ) -> None:
         super().__init__(loop, Random(0), _Nowhere(), origin)
         self._work = work
+        self._grounds = grounds
 
     def resume(self, job: Job) -> None:
         """Have the attempts run that a Job left by an earlier life says are running here."""
@@ -68,7 +87,10 @@ class Stage(Machine):
 
     def turn_each(self, job: str, task: int | None, *, ready: bool) -> list[TaskId]:
         """Have the probes of running attempts say that they are ready, or are not."""
-        found = self._running(job, task)
+        running = self._running(job, task)
+        # What has no room is not ready, whatever is said of it.
+        grounds = self._grounds
+        found = [one for one in running if grounds is None or not grounds.capacity.waits(one)]
         for one in found:
             self.turn(one, ready)
         return found
@@ -90,11 +112,64 @@ class Stage(Machine):
             and self.records[one].state is ReportState.RUNNING
         ]
 
+    # Room
+
+    def _start(self, order: TaskOrder) -> None:
+        record = self.records.get(order.id)
+        if record is None or record.state is not ReportState.ACCEPTED:
+            return
+        grounds = self._grounds
+        outside = grounds if grounds is not None and grounds.waits_outside else None
+        if outside is None or outside.capacity.take(order.id, outside.needs(order)):
+            super()._start(order)
+        else:
+            self._record(replace(record, message="no node has room for it"))
+
+    def _at_work(self, life: Life, runs: TaskReport) -> TaskReport:
+        grounds, order = self._grounds, life.order
+        if grounds is None or grounds.waits_outside:
+            return super()._at_work(life, runs)
+        if grounds.capacity.take(order.id, grounds.needs(order)):
+            return super()._at_work(life, runs)
+        return replace(runs, ready=False, ready_at=self.now())
+
+    def _end_life(self, task: TaskId, code: int | None, signal: int | None) -> None:
+        super()._end_life(task, code, signal)
+        self._vacate(task)
+
+    def _never(self, record: TaskReport) -> None:
+        super()._never(record)
+        self._vacate(record.id)
+
+    def _vacate(self, task: TaskId) -> None:
+        """Have a task hold no room any more, and those begin that find some now."""
+        if self._grounds is None:
+            return
+        self._grounds.capacity.give_back(task)
+        for other in self._grounds.capacity.place_more():
+            self._begin(other)
+
+    def _begin(self, task: TaskId) -> None:
+        """Have a task do its work that waited for room."""
+        life, record = self.lives.get(task), replace(self.records[task], message="")
+        if life is None:
+            self.records[task] = record
+            super()._start(self._orders[task])
+            return
+        began = super()._at_work(life, replace(record, ready=None, ready_at=None))
+        if began.ready is None:
+            began = replace(began, ready=True, ready_at=self.now())
+        self._record(began)
+
     def _run_on(self, order: TaskOrder, report: TaskReport) -> None:
         doing = self._work.of(order)
         ran_s = (self.now() - (report.started_at or self.now())).total_seconds()
         life = Life(order, doing, self._loop.now_us)
         self.lives[order.id] = life
+        if self._grounds is not None:
+            capacity, needs = self._grounds.capacity, self._grounds.needs(order)
+            if not capacity.take(order.id, needs):
+                capacity.give_back(order.id)  # It runs all the same, as it did before.
         life.ending = self._later(max(0.0, doing.seconds - ran_s), self._exit, order.id)
         self._record(report)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from msgspec import json
 
 from interlock.execution.operations import step_spec
-from interlock.forecast.rehearsal.scenario import OnTerm, WorkMatch, WorkRule
+from interlock.forecast.rehearsal.scenario import FlapSpec, OnTerm, WorkMatch, WorkRule
 from interlock.forecast.rehearsal.simulated_machine import Behaviour
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
@@ -103,13 +103,15 @@ class WorkModel:
     def doing(self, attempt: Attempt, namespace: str) -> Doing:
         """What an attempt of a Job in a namespace does."""
         rule = self._fitting(attempt) or WorkRule()
+        after_s = rule.probe_after_s
         usual_s = FOREVER_S if self._is_kept(Key("Job", namespace, attempt.job)) else USUAL_S
         return Doing(
             seconds=usual_s if rule.lasts is None else rule.lasts_s,
             exits=(rule.exit or int(rule.fails is not None),),
             deaf=rule.on_term is OnTerm.IGNORE,
             slow=rule.exit_after.total_seconds(),
-            ready_after=rule.probe_after_s,
+            ready_after=0.0 if after_s is None and rule.flaps is not None else after_s,
+            flaps=_turns(rule.flaps) if rule.flaps is not None else None,
             ready_s=rule.ready_after.total_seconds(),
             words=rule.fails or "",
             result=rule.result,
@@ -118,3 +120,7 @@ class WorkModel:
 
     def _find(self, attempt: Attempt) -> WorkRule | None:
         return next((rule for rule in self._rules if fits(rule.match, attempt)), None)
+
+
+def _turns(flaps: FlapSpec) -> tuple[float, float]:
+    return flaps.ready.total_seconds(), flaps.unready.total_seconds()

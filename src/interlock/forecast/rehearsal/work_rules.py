@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from msgspec import json
 
@@ -31,6 +32,10 @@ def _check(ground: Ground, rule: WorkRule, path: str) -> None:
     _check_length(ground, f"{path}.probeAfter", rule.probe_after, NEVER)
     if not 0 <= rule.exit <= 255:
         ground.wrong(f"{path}.exit", "expected an exit code from 0 to 255", rule.exit)
+    if rule.flaps is not None:
+        for name, lasts in (("ready", rule.flaps.ready), ("unready", rule.flaps.unready)):
+            if lasts <= timedelta():
+                ground.wrong(f"{path}.flaps.{name}", "expected a time longer than 0s", str(lasts))
     if rule.match.step == "":
         ground.wrong(f"{path}.match.step", "expected a pattern for the name of a step", "")
     for name in ("task", "attempt"):

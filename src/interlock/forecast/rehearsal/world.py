@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from random import Random
@@ -19,23 +19,28 @@ from interlock.execution.reconciler import Patience
 from interlock.forecast.rehearsal.calm_loop import CalmLoop
 from interlock.forecast.rehearsal.lines import Line, line_about, lines_of
 from interlock.forecast.rehearsal.scenario import WorkRule
+from interlock.forecast.rehearsal.simulated_capacity import Capacity, Needs, needs_of
 from interlock.forecast.rehearsal.simulated_clock import SimClock
 from interlock.forecast.rehearsal.simulated_loop import SimHandle, SimProcess, run_now
 from interlock.forecast.rehearsal.simulated_workers import RehearsedWorkers, Workers
 from interlock.forecast.rehearsal.skips import told_skips
-from interlock.forecast.rehearsal.stage import Stage, StageRuntime
+from interlock.forecast.rehearsal.stage import Grounds, Stage, StageRuntime
 from interlock.forecast.rehearsal.windows import SkippedWindows
 from interlock.forecast.rehearsal.work import WorkModel
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.reporting.job_index import JobIndex
 from interlock.resources.cluster import Namespace
 from interlock.resources.codec import to_builtins
+from interlock.resources.default_queue import default_queue_in
 from interlock.resources.job import Job
 from interlock.resources.job_config import JobConfig
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Metadata, Resource
 from interlock.resources.modes import Mode
+from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.tasks import TaskOrder
+from interlock.resources.values.amounts import Amount
 from interlock.resources.work_types import WORKERS
 from interlock.runtimes.router import Router
 from interlock.runtimes.workers.dispatcher import LEASE_S, Dispatcher
@@ -66,7 +71,7 @@ class Plane:
         self.clock = SimClock(world.loop, self.process, world.start)
         self._runtimes: list[StageRuntime] = []
         self._workers: RehearsedWorkers | None = None
-        self.roster = JobIndex()
+        self.roster = JobIndex(default_queue_in(world.mode))
         luck = Random(f"plane-{life}")
         election = Election(
             world.store,
@@ -85,7 +90,12 @@ class Plane:
             connect=self._connect,
             election=election,
             observers=(self._observe,),
-            settings=PlaneSettings(mode=world.mode, most_tasks=world.most_tasks, patience=_AT_ONCE),
+            settings=PlaneSettings(
+                mode=world.mode,
+                most_tasks=world.most_tasks,
+                patience=_AT_ONCE,
+                wait_for_pods_ready=world.wait_for_pods_ready,
+            ),
         )
 
     def start(self) -> None:
@@ -129,23 +139,36 @@ class World:
         most_tasks: int = 1000,
         workers: int | None = None,
         most_steps: int | None = None,
+        nodes: Sequence[Mapping[str, Amount]] = (),
+        wait_for_pods_ready: WaitForPodsReady | None = None,
     ) -> None:
         self.start = start
         self.mode = mode
         self.most_tasks = most_tasks
+        self.wait_for_pods_ready = wait_for_pods_ready
         self.loop = CalmLoop(most_steps)
         self.lines: list[Line] = []
         identities = SeededIdentities(Random("rehearsal"))
         self.store = MemoryStore(self.now, identities, on_commit=self._heard)
         self.journal = MemoryJournal()
         model = WorkModel(work, self._is_kept)
-        self.stage = Stage(self.loop, start, model)
+        self.stage = Stage(self.loop, start, model, self._grounds(nodes))
         self.workers = Workers(self.loop, model, workers, self.note)
         self.plane: Plane | None = None
         self._lives = 0
         self._windows = SkippedWindows(self.get, self._call_at, self.note)
         #: Whether what is stored now was there before the rehearsal.
         self._is_old = False
+
+    def _grounds(self, nodes: Sequence[Mapping[str, Amount]]) -> Grounds | None:
+        if not nodes:
+            return None
+        amounts = [{name: one.milli for name, one in node.items()} for node in nodes]
+        return Grounds(Capacity(amounts), self._needs_of, self.mode is Mode.CLUSTER)
+
+    def _needs_of(self, order: TaskOrder) -> Needs:
+        job = self.get(Key("Job", order.namespace, order.job))
+        return needs_of(job if isinstance(job, Job) else None)
 
     def now(self) -> datetime:
         """The time it is."""

@@ -70,6 +70,9 @@ def _spread(install: Installation, over: str) -> Manifest:
 
 def _container(install: Installation) -> Manifest:
     scope = [] if install.everywhere else ["--namespace=$(POD_NAMESPACE)"]
+    # In the arguments, so that another policy starts the controllers anew, one after another.
+    given = install.wait_for_pods_ready
+    policy = [f"--wait-for-pods-ready={given}"] if given else []
     return {
         "name": "controller",
         "image": install.image,
@@ -79,6 +82,7 @@ def _container(install: Installation) -> Manifest:
             f"--webhook-listen=0.0.0.0:{WEBHOOK_LISTEN}",
             "--lease-namespace=$(POD_NAMESPACE)",
             *scope,
+            *policy,
         ],
         "env": [
             _own("POD_NAME", "metadata.name"),

@@ -28,6 +28,8 @@ class Installation(Struct, frozen=True, kw_only=True):
     #: How many controllers there are; one leads, the others stand by.
     replicas: int = 2
     name: str = NAME
+    #: What holds for all Queues that do not say otherwise, as JSON; nothing where it is empty.
+    wait_for_pods_ready: str = ""
     #: The application of the workers, as MODULE:APP; without one there are none.
     worker_app: str = ""
     #: The image that has it; empty takes that of the controller.

@@ -95,9 +95,23 @@ def _running(job: BatchJob, stopped: bool) -> TaskReport:
     if not runs and not (stopped and job.metadata.annotations.armed_at):
         return told_by(job, ReportState.ACCEPTED, stopped=stopped)
     began = status.start_time or moment_of(job.metadata.annotations.armed_at)
-    # Its pods come and go: that it was ready once is what stays true.
-    ready = True if status.ready else None
-    return told_by(job, ReportState.RUNNING, started_at=began, stopped=stopped, ready=ready)
+    return told_by(
+        job, ReportState.RUNNING, started_at=began, stopped=stopped, ready=is_batch_job_ready(job)
+    )
+
+
+def is_batch_job_ready(job: BatchJob) -> bool:
+    """Whether as many of its pods are ready or have succeeded as may run at a time, or are needed.
+
+    A pod that succeeded is between the two counters for a moment: it counts by its uid meanwhile.
+    Failed ones never count.
+    """
+    spec, status = job.spec, job.status
+    needed = spec.parallelism
+    if spec.completions is not None:
+        needed = min(needed, spec.completions)
+    is_so = status.ready + status.succeeded + len(status.uncounted_terminated_pods.succeeded)
+    return is_so >= needed
 
 
 def _finished(job: BatchJob, stopped: bool) -> TaskReport:

@@ -218,9 +218,18 @@ class Pod(KubeObject):
 
 
 class BatchJobSpec(_Read):
-    """Whether a batch Job may run."""
+    """Whether a batch Job may run, and how many pods of it."""
 
     suspend: bool = False
+    parallelism: int = 1
+    #: None takes any number of successes.
+    completions: int | None = None
+
+
+class UncountedPods(_Read):
+    """The uids of pods that are over and not in the counters yet."""
+
+    succeeded: tuple[str, ...] = ()
 
 
 class BatchJobStatus(_Read):
@@ -228,6 +237,8 @@ class BatchJobStatus(_Read):
 
     active: int = 0
     ready: int = 0
+    succeeded: int = 0
+    uncounted_terminated_pods: UncountedPods = UncountedPods()
     terminating: int = 0
     start_time: Moment | None = None
     completion_time: Moment | None = None

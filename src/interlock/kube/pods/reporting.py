@@ -90,7 +90,14 @@ def report_of(
             ready=_is_ready(pod),
         )
     reason, message = _why_waiting(pod)
-    return _told(pod, ReportState.ACCEPTED, message=message, reason=reason, stopped=pod.is_going)
+    return _told(
+        pod,
+        ReportState.ACCEPTED,
+        message=message,
+        reason=reason,
+        stopped=pod.is_going,
+        placed_at=_placed_at(pod),
+    )
 
 
 _NEVER_PLACED = "the pod was deleted before it was placed on a node"
@@ -176,6 +183,7 @@ def told_by(
     stopped: bool = False,
     reason: PendingReason | None = None,
     ready: bool | None = None,
+    placed_at: datetime | None = None,
 ) -> TaskReport:
     """A report of the attempt that an object was made for."""
     task, labels = thing.task, thing.metadata.labels
@@ -196,6 +204,7 @@ def told_by(
         message=short(message),
         reason=reason,
         ready=ready,
+        placed_at=placed_at,
         job_version=int(version) if version.isdecimal() else 0,
     )
 
@@ -316,6 +325,15 @@ def _reason(told: str) -> PendingReason:
 
 def _words(*parts: str) -> str:
     return ": ".join(part for part in parts if part)
+
+
+def _placed_at(pod: Pod) -> datetime | None:
+    """When a node took it; whoever binds pods need not say so in a condition."""
+    if pod.never_ran:
+        return None
+    placed = _condition(pod, "PodScheduled")
+    told = placed.last_transition_time if placed is not None and placed.status == "True" else None
+    return told or pod.metadata.creation_timestamp
 
 
 def _is_ready(pod: Pod) -> bool | None:

@@ -31,6 +31,8 @@ class Loaded(Struct):
     sums: Sums
     #: Whether it was put back to an earlier state, and that is not settled yet.
     is_restored: bool
+    #: What else was written down once and for all.
+    facts: frozenset[str] = frozenset()
 
 
 def newest_entry(connection: sqlite3.Connection) -> int:
@@ -63,9 +65,9 @@ def load(connection: sqlite3.Connection, path: Path, shelves: State) -> Loaded:
         CorruptFileError: A row cannot be read.
     """
     floor = floor_of(connection)
-    restored = connection.execute("SELECT 1 FROM facts WHERE name = 'restored'").fetchone()
+    facts = frozenset(name for (name,) in connection.execute("SELECT name FROM facts"))
     journal, sums = newest_entry(connection), read_sums(connection)
-    loaded = Loaded([], floor, floor, [], journal, sums, restored is not None)
+    loaded = Loaded([], floor, floor, [], journal, sums, "restored" in facts, facts)
     rows = connection.execute(
         "SELECT number, kind, gone, data FROM log WHERE number > 0 ORDER BY number"
     )

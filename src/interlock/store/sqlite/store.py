@@ -167,6 +167,8 @@ class SqliteStore(InMemoryStore):
 
     def _begin_with(self, loaded: Loaded) -> None:
         self.is_restored = loaded.is_restored
+        #: What was written down with `remember`.
+        self.facts = set(loaded.facts)
         self._attested = (loaded.version, loaded.journal)
         self._last_version = loaded.version
         spare = self._hub.remember(loaded.changes, floor=loaded.floor, version=loaded.version)
@@ -266,6 +268,22 @@ class SqliteStore(InMemoryStore):
         if error is not None:
             raise UnavailableError(f"the write was not made durable: {error}") from error
         self.is_restored = False
+
+    async def remember(self, fact: str) -> None:
+        """Write a fact down, once and for all: `facts` has it, also after a restore of a backup.
+
+        Raises:
+            UnavailableError: That could not be written.
+        """
+        if self._is_closed:
+            raise UnavailableError("the store is closed")
+        with self._handing:
+            batch = self._open or self._open_batch()
+            batch.facts.append(fact)
+        error = await batch.outcome
+        if error is not None:
+            raise UnavailableError(f"the write was not made durable: {error}") from error
+        self.facts.add(fact)
 
     def _commit(self, change: Change) -> Outcome:
         if self._is_closed:

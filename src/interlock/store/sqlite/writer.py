@@ -44,6 +44,7 @@ class Batch:
         "drops",
         "era",
         "error",
+        "facts",
         "floor",
         "journal",
         "outcome",
@@ -65,6 +66,8 @@ class Batch:
         #: Versions that nobody needs any more, and the version up to which changes are forgotten.
         self.drops: Sequence[int] = ()
         self.floor = 0
+        #: Facts that are written down with it.
+        self.facts: list[str] = []
         #: Whether what a restore left open is settled with it.
         self.settles = False
         #: Whether something is written with it in any case, to see whether that works.
@@ -83,6 +86,7 @@ class Batch:
             or self.journal
             or self.archived
             or self.pruned
+            or self.facts
         )
 
 
@@ -124,6 +128,7 @@ def commit(connection: sqlite3.Connection, batch: Batch, sums: Sums) -> Sums:
         or batch.probes
         or batch.archived
         or batch.pruned
+        or batch.facts
         or (journal and journal.drop_upto)
     )
     if len(rows) <= _ROWS and not more:
@@ -164,6 +169,8 @@ def _write_all(connection: sqlite3.Connection, batch: Batch, values: list[object
         connection.execute(f"PRAGMA user_version = {release}")
     if batch.settles:
         connection.execute("DELETE FROM facts WHERE name = 'restored'")
+    for fact in batch.facts:
+        put_fact(connection, fact, 1)
     if batch.journal is not None and batch.journal.drop_upto:
         connection.execute(
             "DELETE FROM log WHERE number BETWEEN ? AND -1", (-batch.journal.drop_upto,)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -40,9 +39,6 @@ _ELSEWHERE = frozenset(
         "simulate",
     )
 )
-
-#: Who runs the verbs of a scenario.
-SOMEBODY = "scenario"
 
 
 class _SaidAnswer(Answer):
@@ -141,7 +137,7 @@ class CommandHands:
 
     def run(self, words: Sequence[str]) -> tuple[int, str]:
         """Run a verb; its exit code, and what it printed."""
-        with _captured() as printed, _somebody():
+        with _captured() as printed:
             try:
                 code = self._run(list(words))
             except CommandError as error:
@@ -165,20 +161,6 @@ class CommandHands:
         session = RehearsedSession(args, self._front, self._namespace)
         code: int = module.run(session, args)
         return code
-
-
-@contextmanager
-def _somebody() -> Iterator[None]:
-    """Verbs note who gave the order; a scenario plays the same for whoever plays it."""
-    was = os.environ.get("USER")
-    os.environ["USER"] = SOMEBODY
-    try:
-        yield
-    finally:
-        if was is None:
-            del os.environ["USER"]
-        else:
-            os.environ["USER"] = was
 
 
 @contextmanager

@@ -46,6 +46,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="how many tasks are under way at a time (100000)",
     )  # fmt: skip
     add_sweeping(parser)
+    add(
+        "--wait-for-pods-ready", metavar="FILE", default=None,
+        help="whether Jobs have to be ready in time, for Queues that do not say: YAML or JSON",
+    )  # fmt: skip
 
 
 def run(_: Session, args: argparse.Namespace) -> int:

@@ -48,6 +48,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--image", metavar="IMAGE", help="the image of the controller")
     add("--replicas", type=int, metavar="N", help="how many controllers: one leads (2)")
     add("--service-monitor", action="store_true", help="let Prometheus read the metrics")
+    add("--wait-for-pods-ready", metavar="FILE",
+        help="whether Jobs have to be ready in time, for Queues that do not say")  # fmt: skip
     add("--worker-app", metavar="MODULE:APP", help="run workers that load this application")
     add("--worker-image", metavar="IMAGE", help="the image that has it (the controller's)")
     add("--worker-replicas", type=int, metavar="N", help="how many workers there are (1)")
@@ -94,7 +96,20 @@ def _installation(args: argparse.Namespace) -> Installation:
             told = f"--replicas {args.replicas}: expected 0 to {MAX_REPLICAS}"
             raise CommandError(told, code=BAD_INPUT)
         install = replace(install, replicas=args.replicas)
+    if args.wait_for_pods_ready is not None:
+        install = replace(install, wait_for_pods_ready=_policy(args.wait_for_pods_ready))
     return replace(install, **_workers(args))
+
+
+def _policy(given: str) -> str:
+    """The policy for all Queues, as the controllers are given it."""
+    from interlock.modes.ready_policy import ReadyPolicyError, read_ready_policy
+    from interlock.resources.codec import encode
+
+    try:
+        return encode(read_ready_policy(given)).decode()
+    except ReadyPolicyError as error:
+        raise CommandError(str(error), hint=error.hint, code=BAD_INPUT) from error
 
 
 def _workers(args: argparse.Namespace) -> dict[str, str | int]:

@@ -44,14 +44,22 @@ def run(session: Session, args: argparse.Namespace) -> int:
         uses = [[name, *(str(item["resources"][name][one]) for one in shown)] for name in names]
         terminal.print()
         terminal.table(["RESOURCE", *map(str.upper, shown)], uses)
+    if values := item.get("waitForPodsReady"):
+        terminal.print()
+        told = [[one["name"], one["value"], one["saidBy"].lower()] for one in values]
+        terminal.table(["READY IN TIME", "VALUE", "SAID BY"], told)
     if item["holders"]:
         terminal.print()
         headers = ["HOLDER", "PHASE", "TASKS", "HOLDS", "SINCE", "ENDS BY"]
         terminal.table(headers, [_holder(one, now) for one in item["holders"]])
     if item["waiters"]:
         terminal.print()
-        headers = ["PLACE", "WAITS", "PRIORITY", "NEEDS", "SINCE"]
-        terminal.table(headers, [_waiter(one, now) for one in item["waiters"]])
+        headers, rows = list(_WAITERS), [_waiter(one, now) for one in item["waiters"]]
+        if any("about" in one for one in item["waiters"]):
+            headers.append("ABOUT")
+            for row, one in zip(rows, item["waiters"], strict=True):
+                row.append(day_and_time(one.get("about")) or "-")
+        terminal.table(headers, rows)
         more = item["waiting"] - len(item["waiters"])
         if more > 0:
             terminal.print(f"and {more} more")
@@ -61,6 +69,7 @@ def run(session: Session, args: argparse.Namespace) -> int:
 
 
 _USE = ("used", "quota", "free")
+_WAITERS = ("PLACE", "WAITS", "PRIORITY", "NEEDS", "SINCE")
 
 
 def headlines(item: dict[str, Any]) -> list[str]:

@@ -143,12 +143,6 @@ def _check_flags(args: argparse.Namespace) -> None:
     args.resources = [one for given in args.resources for one in given]
     for flag in ("substitution", "env", "label", "resources"):
         _check_once(flag, getattr(args, flag))
-    if args.resources and not args.queue:
-        raise CommandError(
-            "--resources says what the Job takes of a queue's quota, and no --queue is given",
-            hint="interlock queues lists those there are",
-            code=BAD_INPUT,
-        )
     if args.wait_timeout is not None and not args.wait and not args.follow:
         raise CommandError(
             "--wait-timeout is for --wait and --follow",

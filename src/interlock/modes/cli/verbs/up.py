@@ -39,6 +39,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_sweeping(parser)
     add(
+        "--wait-for-pods-ready", metavar="FILE", default=None,
+        help="whether Jobs have to be ready in time, for Queues that do not say: YAML or JSON",
+    )  # fmt: skip
+    add(
         "--worker-lease", metavar="TIME", type=patience, default=None,
         help="a worker that is silent for so long loses what it does (30s)",
     )  # fmt: skip
@@ -50,6 +54,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-finished", metavar="TIME", type=seconds, default=None,
         help="how long the statuses of Jobs are kept that are over and were removed (30d)",
     )  # fmt: skip
+    add(
+        "--queue-cpu", metavar="CORES", type=_cores, default=None,
+        help="what all processes may ask for together; kept in the Queue machine, as are the next "
+        "two (the cores of this machine)",
+    )  # fmt: skip
+    add(
+        "--queue-memory", metavar="AMOUNT", type=_memory, default=None,
+        help="the same of memory, such as 8Gi (the memory of this machine)",
+    )  # fmt: skip
+    add(
+        "--queue-tasks", metavar="N", type=number_from(1), default=None,
+        help="how many processes run at a time, whatever they ask for (32 for each core, "
+        "64 to 512)",
+    )  # fmt: skip
     add("--examples", action="store_true", help="apply examples/ to a new store")
 
 
@@ -59,6 +77,30 @@ def patience(text: str) -> float:
     if given <= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no time at all; expected such as 10s")
     return given
+
+
+def _cores(text: str) -> str:
+    """So many cores, or thousandths of one."""
+    if _milli(text) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of cores; expected such as 4")
+    return text
+
+
+def _memory(text: str) -> str:
+    """So much memory; what is less than a MiB was meant as something else."""
+    if _milli(text) < 1000 << 20:
+        told = f"{text!r} is no amount of memory from 1Mi up; expected such as 8Gi"
+        raise argparse.ArgumentTypeError(told)
+    return text
+
+
+def _milli(text: str) -> int:
+    from interlock.resources.values.amounts import Amount
+
+    try:
+        return Amount.read(text).milli
+    except ValueError:
+        return 0
 
 
 def run(_: Session, args: argparse.Namespace) -> int:

@@ -77,6 +77,11 @@ def told(answer: dict[str, Any], now: datetime) -> list[str]:
             lines.append(
                 f"  until     {day_and_time(wait['until'])}, or earlier when something changes"
             )
+    estimate = answer.get("estimate")
+    last = (answer.get("waits") or [{}])[-1]
+    # One that is the moment of the line above says nothing more.
+    if estimate and last.get("until") != estimate["at"]:
+        lines.append(f"  estimate  {estimate['message']}")
     lines += [""] if answer.get("details") else []
     lines += [f"  {label:<9} {text}" for label, text in answer.get("details") or []]
     for key, token in (answer.get("locks") or {}).items():
