@@ -64,7 +64,8 @@ from interlock.resources.waits import log_words
 #: A Job that is not in its schedule's books is written down as waiting for that after this time:
 #: it hardly ever takes as long, and a write less is a write less.
 BOOKS_EXPECTED_WITHIN = timedelta(seconds=5)
-#: The same for a Job that waits for room in its Queue alone.
+#: The same for a Job that waits for room in its Queue alone. `why` works that out of the lines and
+#: knows it at once; most who join a Queue that has room never have it written down.
 ROOM_EXPECTED_WITHIN = timedelta(seconds=1)
 #: And in the default Queue: when many Jobs are due at once, a write for each is dear, and tells
 #: nothing that `why` does not.

@@ -49,6 +49,7 @@ from interlock.resources.queue import (
     record_wanted,
     records_for,
 )
+from interlock.resources.ready_gate import policy_text
 
 
 class Seating(Struct, frozen=True, kw_only=True):
@@ -286,7 +287,7 @@ def _newest(known: KnownQueues, queue: Queue, member: Member | None, seat: int) 
         order=spec.order,
         stop=spec.stop,
         blocks=policy.is_on and policy.blocks,
-        ready=known.system,
+        ready=policy_text(known.system),
         scope=policy.scope,
         seat=seat,
     )
