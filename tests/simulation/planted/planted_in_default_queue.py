@@ -29,6 +29,7 @@ def nobody_asks_the_default_queue(_: Any) -> Any:
     Seam("interlock.admission.queues.desk", "QueueDesk.asked_anew"),
     caught_by="Settles",
     in_worlds=MachineWorld,
+    seen_in=43,
 )
 def nobody_joins_the_line_of_a_new_default_queue(_: Any) -> Any:
     return lambda *_: ()
@@ -40,6 +41,7 @@ def nobody_joins_the_line_of_a_new_default_queue(_: Any) -> Any:
     caught_by="PutBackForCause",
     in_worlds=MachineWorld,
     most_worlds=400,
+    seen_in=41,
 )
 def the_default_queue_drains_who_holds_nothing_of_it(_: Any) -> Any:
     def queue_of(desk: QueueDesk, job: Job) -> Any:

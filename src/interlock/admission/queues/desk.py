@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from interlock.admission.claims.claim import Ask, ClaimKey
+from interlock.admission.lines import stands_in_line
 from interlock.admission.queues.cycle import WayIsClear
 from interlock.admission.queues.demands import QuotaView, quota_view
 from interlock.admission.queues.known import (
@@ -87,7 +88,9 @@ class QueueDesk:
         if not was and not now:
             return
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
-        demand = self._known.demand(expected) if expected is not None else None
+        # Most changes are of Jobs that were let in: what those ask for is no question any more.
+        may_stand = expected is not None and stands_in_line(expected)
+        demand = self._known.demand(expected) if may_stand and expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):
