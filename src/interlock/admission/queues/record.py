@@ -54,7 +54,7 @@ from interlock.resources.actions import (
     RecordAdmission,
     RecordStatus,
 )
-from interlock.resources.admission import AdmissionPhase, Eviction, EvictionReason
+from interlock.resources.admission import AdmissionPhase, Eviction, EvictionCause, EvictionReason
 from interlock.resources.metadata import Metadata
 from interlock.resources.queue import (
     QueueQuota,
@@ -209,7 +209,7 @@ def _put_back(victim: Victim, now: datetime) -> RecordAdmission:
     cause = ""
     if victim.is_reclaimed:
         told = f"{who} needs the room, which its own queue has lent or has a larger part in"
-        cause = "InCohort"
+        cause = EvictionCause.IN_COHORT.value
     eviction = Eviction(reason=EvictionReason.PREEMPTED, cause=cause, message=told, began_at=now)
     admission = replace(
         victim.job.status.admission, phase=AdmissionPhase.EVICTING, eviction=eviction
