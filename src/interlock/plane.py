@@ -38,10 +38,11 @@ from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.checks.validator import make_ready
+from interlock.resources.cluster import Namespace
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
-from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS, NAMESPACES, Kind
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
@@ -107,7 +108,8 @@ def _schedules(site: Site) -> Reconciler:
 def _admission(site: Site) -> Reconciler:
     of = site.caches.of
     owners = {kind.name: site.caches[kind.name] for kind in (JOB_CONFIGS, CONTROLLED_JOBS)}
-    queues = QueueDesk(of(Job), of(Queue), of(QueueQuota), site.settings.namespace)
+    namespaces = of(Namespace) if NAMESPACES.name in site.caches else None
+    queues = QueueDesk(of(Job), of(Queue), of(QueueQuota), site.settings.namespace, namespaces)
     return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, site.settings.mode, owners, queues)
 
 
@@ -144,6 +146,16 @@ ROOMS: list[Room] = [
 _REPORTED: Indexes = {Job: {BY_LOCK: locks_asked_for}}
 
 
+def _is_watched(kind: Kind, settings: PlaneSettings) -> bool:
+    """Whether a control plane knows the resources of a kind.
+
+    Of a cluster's own kinds that is namespaces alone: Queues choose them by their labels. One that
+    serves a single namespace may not read them.
+    """
+    is_chosen = kind is NAMESPACES and not settings.namespace
+    return kind.is_ours or settings.collects or is_chosen
+
+
 class ControlPlane:
     """Keeps caches of what is stored and, while it leads, has the rooms decide.
 
@@ -174,7 +186,7 @@ class ControlPlane:
         self._observers = tuple(observers)
         self._rooms = tuple(room for room in ROOMS if settings.collects or not room.collects)
         self.caches = Caches(
-            (kind for kind in KINDS.values() if kind.is_ours or settings.collects),
+            (kind for kind in KINDS.values() if _is_watched(kind, settings)),
             INDEXES,
             (_REPORTED, *(room.indexes for room in self._rooms)),
         )

@@ -42,13 +42,19 @@ class Desk:
             "Lock": Cache("Lock", {BY_HOLDER: holder_uids}),
             "Queue": Cache("Queue"),
             "QueueQuota": Cache("QueueQuota", QUOTA_INDEXES),
+            "Namespace": Cache("Namespace"),
         }
         caches = self.caches
         self.version = 1000
         self.room = AdmissionReconciler(
             caches["Job"],
             {LOCKS: caches["Lock"]},
-            queues=QueueDesk(caches["Job"], caches["Queue"], caches["QueueQuota"]),
+            queues=QueueDesk(
+                caches["Job"],
+                caches["Queue"],
+                caches["QueueQuota"],
+                namespaces=caches["Namespace"],
+            ),
         )
         self.woken: tuple[Key, ...] = ()
         for resource in resources:

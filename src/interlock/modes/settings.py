@@ -193,6 +193,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     sweeping: Sweeping = Sweeping()
     #: How many Jobs for one target may be unfinished.
     max_pending: int = DEFAULT_MAX_PENDING
+    #: Whether batch Jobs and pods of others that are labelled with a Queue wait in it.
+    adopts: bool = True
 
 
 def read_controller_settings(
@@ -231,6 +233,7 @@ def read_controller_settings(
         most_tasks=given.most_tasks or DEFAULT_MOST_TASKS,
         sweeping=_sweeping(given),
         max_pending=getattr(given, "max_pending", None) or DEFAULT_MAX_PENDING,
+        adopts=getattr(given, "adopt_workloads", "true") == "true",
     )
     _check_controller(settings)
     return settings

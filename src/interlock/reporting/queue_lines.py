@@ -33,8 +33,11 @@ from interlock.reporting.queue_why import (
     queue_wait,
     waiting_since,
 )
+from interlock.resources.admission import Wait, WaitReason
+from interlock.resources.cluster import Namespace
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
+from interlock.resources.namespace_selector import told
 from interlock.resources.queue import (
     TASKS,
     Demand,
@@ -86,7 +89,7 @@ class QueueAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     missing: bool = False
     #: Those for whom nobody else is let in: they were, and are not ready.
     gate: tuple[GateAnswer, ...] = ()
-    #: The namespaces that may use it; None means all.
+    #: The namespaces that may use it, by name, or in words by their labels; None means all.
     namespaces: tuple[str, ...] | None = None
     #: How many Jobs hold a part of it, and how many wait.
     admitted: int
@@ -154,13 +157,17 @@ class QueueReader:
         quotas: Cache[QueueQuota],
         places: QueuePlaces,
         namespace: str = "",
+        namespaces: Cache[Namespace] | None = None,
     ) -> None:
-        """Read from caches; `namespace` is the one whose Jobs are known, empty for all."""
+        """Read from caches; `namespace` is the one whose Jobs are known, empty for all.
+
+        Without `namespaces` it is not known which of them a Queue chooses by their labels.
+        """
         self._jobs = jobs
         self._queues = queues
         self._quotas = quotas
         self._places = places
-        self._known = KnownQueues(jobs, queues, quotas, namespace)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, namespaces)
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
@@ -251,7 +258,7 @@ class QueueReader:
             name=name,
             order=queue.spec.order if queue is not None else QueueOrder.BEST_EFFORT_FIFO,
             demand=demand,
-            refusal=refusal_of(queue, job, demand),
+            refusal=self._refusal(queue, job, demand),
             free=room(self.limits(name), (share.held for share in shares)),
             shares=shares,
             unready=self._unready(name, shares),
@@ -261,6 +268,16 @@ class QueueReader:
             before=tuple(self._before(before, self.limits(name))),
             is_whole=place - 1 <= LOOKED_AT,
         )
+
+    def _refusal(self, queue: Queue | None, job: Job, demand: Demand) -> Wait | None:
+        """Why a Queue does not let a Job in, however much room it has."""
+        refusal = refusal_of(self._known, queue, job, demand)
+        if refusal is not None and refusal.reason is WaitReason.NAMESPACE_UNKNOWN:
+            # Whoever asks may know less than whoever decides, and that is written down.
+            return next(
+                (wait for wait in job.status.admission.waits if wait.reason is refusal.reason), None
+            )
+        return refusal
 
     def _demand(self, job: Job) -> Demand | None:
         """What a Job asks for, under the names that its Queue has for it."""
@@ -307,7 +324,7 @@ class QueueReader:
         return short | {
             "order": queue.spec.order,
             "stop": queue.spec.stop,
-            "namespaces": selector.match_names if selector is not None else None,
+            "namespaces": told(selector) if selector is not None else None,
         }
 
     def _waiters(self, places: Sequence[Place]) -> Iterator[QueueWaiterAnswer]:

@@ -118,7 +118,12 @@ class Reporting:
         self._roster = roster
         #: What is told of Queues.
         self.queues = QueueReader(
-            self._jobs, caches.of(Queue), caches.of(QueueQuota), roster.places, namespace
+            self._jobs,
+            caches.of(Queue),
+            caches.of(QueueQuota),
+            roster.places,
+            namespace,
+            caches.get("Namespace"),
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
         self._journal = journal

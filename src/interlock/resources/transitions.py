@@ -175,7 +175,8 @@ def tasks_left(job: Job, granted: int) -> int:
     execution = job.status.execution
     if has_ended(job):
         return 0
-    if not execution.total or execution.operation is not None:
+    if not execution.total or execution.operation is not None or job.spec.adopted is not None:
+        # One task of what was adopted is all its pods.
         return granted
     left = execution.total - len(execution.succeeded) - len(execution.failed)
     return max(left, len(execution.active))

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from interlock.resources.job import JobSpec
+from interlock.resources.namespace_selector import NamespaceSelector
 from interlock.resources.queue import (
-    NamespaceSelector,
     Preemption,
     PreemptionPolicy,
     QueueOrder,

@@ -39,7 +39,6 @@ from interlock.admission.queues.demands import (
     KnownQueues,
     blocks,
     could_ever_fit,
-    is_for,
     is_ready,
     job_of,
     limits_of,
@@ -200,7 +199,7 @@ class _Cycle:
         heads = [
             (places[0], 0, shape)
             for shape, places in shapes.items()
-            if is_for(self._queue, shape.namespace)
+            if self._known.serves(self._queue, shape.namespace)
         ]
         heapq.heapify(heads)
         while heads and len(self.parts) < self._most and len(self.victims) < MOST_VICTIMS:

@@ -10,8 +10,10 @@ from msgspec import Struct
 from interlock.admission.claims.proof import Jobs, grant_of, is_done
 from interlock.admission.ready_timers import policy_of
 from interlock.resources.admission import Wait, WaitReason
+from interlock.resources.cluster import Namespace
 from interlock.resources.job import Job, keeps_its_turn
 from interlock.resources.metadata import Key
+from interlock.resources.namespace_selector import is_chosen
 from interlock.resources.queue import (
     TASKS,
     Demand,
@@ -44,6 +46,14 @@ class Quotas(Protocol):
         ...
 
 
+class Namespaces(Protocol):
+    """What is known of namespaces. It may be old."""
+
+    def get(self, key: Key, /) -> Namespace | None:
+        """The newest known version, or None when there is none."""
+        ...
+
+
 class KnownQueues(Struct, frozen=True):
     """All that is known of Queues and their quotas."""
 
@@ -52,6 +62,20 @@ class KnownQueues(Struct, frozen=True):
     quotas: Quotas
     #: The one namespace whose Jobs are known; empty for all of them.
     namespace: str = ""
+    #: The namespaces that there are; None where they may not be read.
+    namespaces: Namespaces | None = None
+
+    def serves(self, queue: Queue, namespace: str) -> bool | None:
+        """Whether a namespace may use a Queue; None where nobody here can tell."""
+        selector = queue.spec.namespace_selector
+        if selector is None:
+            return True
+        if not selector.asks_labels:
+            return is_chosen(selector, namespace, {})
+        if self.namespaces is None:
+            return None
+        found = self.namespaces.get(Key("Namespace", "", namespace))
+        return is_chosen(selector, namespace, found.metadata.labels if found is not None else {})
 
     def is_done(self, holder: QuotaHolder) -> bool:
         """Whether a grant is proven to count for nothing.
@@ -144,7 +168,7 @@ def quota_view(known: KnownQueues, job: Job) -> QuotaView | None:
     return QuotaView(
         demand=demand,
         holder=holder,
-        refusal=refusal_of(queue, job, demand),
+        refusal=refusal_of(known, queue, job, demand),
         awaits_ready=policy.is_on and not keeps_its_turn(job.spec),
         is_gated=(
             queue is not None
@@ -161,28 +185,25 @@ def _is_what_is_asked(holder: QuotaHolder, demand: Demand) -> bool:
     return each == demand.each and demand.least <= holder.tasks <= demand.tasks
 
 
-def refusal_of(queue: Queue | None, job: Job, demand: Demand) -> Wait | None:
+def refusal_of(known: KnownQueues, queue: Queue | None, job: Job, demand: Demand) -> Wait | None:
     """Why a Queue does not let a Job in, however much room it has; None when it does."""
-    reason = _reason(queue, job.metadata.namespace, demand)
+    reason = _reason(known, queue, job.metadata.namespace, demand)
     return None if reason is None else Wait(reason=reason, key=demand.queue)
 
 
-def _reason(queue: Queue | None, namespace: str, demand: Demand) -> WaitReason | None:
+def _reason(
+    known: KnownQueues, queue: Queue | None, namespace: str, demand: Demand
+) -> WaitReason | None:
     if queue is None or queue.is_going:
         return WaitReason.NO_QUEUE
-    if not is_for(queue, namespace):
-        return WaitReason.QUEUE_NOT_ALLOWED
+    serves = known.serves(queue, namespace)
+    if not serves:
+        return WaitReason.NAMESPACE_UNKNOWN if serves is None else WaitReason.QUEUE_NOT_ALLOWED
     if queue.spec.stop is not StopPolicy.NONE:
         return WaitReason.QUEUE_STOPPED
     if not could_ever_fit(demand, limits_of(queue)):
         return WaitReason.QUOTA_TOO_SMALL
     return None
-
-
-def is_for(queue: Queue, namespace: str) -> bool:
-    """Whether a namespace may use a Queue."""
-    selector = queue.spec.namespace_selector
-    return selector is None or namespace in selector.match_names
 
 
 def limits_of(queue: Queue) -> dict[str, int]:

@@ -14,8 +14,9 @@ from interlock.admission.queues.lines import QueueLines
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
+from interlock.resources.cluster import Namespace
 from interlock.resources.job import Job
-from interlock.resources.metadata import Key
+from interlock.resources.metadata import Key, Resource
 from interlock.resources.queue import PreemptionPolicy, Queue, QueueQuota, QuotaHolder, demand_of
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
@@ -33,10 +34,16 @@ class QueueDesk:
     """Keeps the lines of all Queues, and looks at quotas."""
 
     def __init__(
-        self, jobs: Cache[Job], queues: Cache[Queue], quotas: Cache[QueueQuota], namespace: str = ""
+        self,
+        jobs: Cache[Job],
+        queues: Cache[Queue],
+        quotas: Cache[QueueQuota],
+        namespace: str = "",
+        namespaces: Cache[Namespace] | None = None,
     ) -> None:
+        self._queues = queues
         self._quotas = quotas
-        self._known = KnownQueues(jobs, queues, quotas, namespace)
+        self._known = KnownQueues(jobs, queues, quotas, namespace, namespaces)
         self._lines = QueueLines()
         #: The Jobs that are not over, by the Queue they name, and the Queue of each.
         self._members: dict[str, dict[Key, None]] = {}
@@ -65,6 +72,18 @@ class QueueDesk:
         name = queue.metadata.name
         yield quota_key(name)
         yield from tuple(self._members.get(name, ()))
+
+    def namespace_changed(self, change: Change) -> Iterator[Key]:
+        """The labels of a namespace matter to Queues that choose by them, and to its Jobs there."""
+        if _labels(change.before) == _labels(change.after):
+            return
+        name = (change.after or change.before).metadata.name  # type: ignore[union-attr]
+        for queue in self._queues:
+            selector = queue.spec.namespace_selector
+            if selector is not None and selector.asks_labels:
+                yield quota_key(queue.metadata.name)
+                members = self._members.get(queue.metadata.name, ())
+                yield from [key for key in members if key.namespace == name]
 
     def quota_changed(self, change: Change) -> Iterator[Key]:
         """Those who were granted room, and a record that came or went."""
@@ -130,6 +149,10 @@ class QueueDesk:
         """Decide about a quota."""
         name = key.name.removeprefix("queue.")
         return decide_quota(view_of(self._known, self._lines, name, way_is_clear), now)
+
+
+def _labels(namespace: Resource | None) -> dict[str, str]:
+    return namespace.metadata.labels if namespace is not None else {}
 
 
 def _queue(job: Job | None) -> str:

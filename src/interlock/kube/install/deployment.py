@@ -79,6 +79,7 @@ def _container(install: Installation) -> Manifest:
             f"--webhook-listen=0.0.0.0:{WEBHOOK_LISTEN}",
             "--lease-namespace=$(POD_NAMESPACE)",
             *scope,
+            f"--adopt-workloads={str(install.adopts).lower()}",
         ],
         "env": [
             _own("POD_NAME", "metadata.name"),

@@ -28,6 +28,8 @@ class Installation(Struct, frozen=True, kw_only=True):
     #: How many controllers there are; one leads, the others stand by.
     replicas: int = 2
     name: str = NAME
+    #: Whether batch Jobs and pods of others that are labelled with a Queue wait in it.
+    adopts: bool = True
     #: The application of the workers, as MODULE:APP; without one there are none.
     worker_app: str = ""
     #: The image that has it; empty takes that of the controller.

@@ -49,7 +49,7 @@ def gone_report(job: BatchJob) -> TaskReport:
         message = "the batch Job was removed before it was let run"
         return told_by(job, ReportState.NOT_STARTED, message=message, stopped=True)
     message = "the batch Job was removed before anybody saw all its pods end"
-    return told_by(job, ReportState.UNKNOWN, message=message, started_at=job.status.start_time)
+    return told_by(job, ReportState.UNKNOWN, message=message, started_at=job.began_at)
 
 
 def is_halted(job: BatchJob) -> bool:
@@ -91,10 +91,17 @@ def _suspended(job: BatchJob) -> Condition | None:
 
 def _running(job: BatchJob, stopped: bool) -> TaskReport:
     status = job.status
-    runs = status.active or status.terminating or status.start_time or job.ending is not None
+    if job.is_adopted and job.is_waiting:
+        # What it still tells is about the round before.
+        return told_by(job, ReportState.ACCEPTED, stopped=stopped)
+    runs = status.active or status.terminating or job.began_at or job.ending is not None
     if not runs and not (stopped and job.metadata.annotations.armed_at):
         return told_by(job, ReportState.ACCEPTED, stopped=stopped)
-    began = status.start_time or moment_of(job.metadata.annotations.armed_at)
+    began = job.began_at or moment_of(job.metadata.annotations.armed_at)
+    if job.is_adopted:
+        return told_by(
+            job, ReportState.RUNNING, started_at=began, stopped=stopped, ready=job.is_ready
+        )
     # Its pods come and go: that it was ready once is what stays true.
     ready = True if status.ready else None
     return told_by(job, ReportState.RUNNING, started_at=began, stopped=stopped, ready=ready)
@@ -109,7 +116,7 @@ def _finished(job: BatchJob, stopped: bool) -> TaskReport:
         job,
         ReportState.ENDED,
         message=": ".join(part for part in told if part),
-        started_at=job.status.start_time,
+        started_at=job.began_at,
         ended_at=job.status.completion_time or ending.last_transition_time,
         exit_code=0 if good else 1,
         stopped=stopped,
@@ -122,6 +129,6 @@ def _stopped(job: BatchJob) -> TaskReport:
         job,
         ReportState.ENDED,
         message="the batch Job was stopped" if by_us else "the batch Job was deleted",
-        started_at=job.status.start_time or moment_of(job.metadata.annotations.armed_at),
+        started_at=job.began_at or moment_of(job.metadata.annotations.armed_at),
         stopped=True,
     )
