@@ -34,6 +34,7 @@ _VALUES = {
     f"        - --wait-for-pods-ready={_POLICY}\n": "        {{- with .Values.waitForPodsReady }}\n"
     '        - {{ printf "--wait-for-pods-ready=%s" (toJson .) | quote }}\n        {{- end }}\n',
     f"- {_APP}": "- {{ .Values.workerApp | quote }}",
+    "--adopt-workloads=true": "--adopt-workloads={{ .Values.adoptWorkloads }}",
     f"image: {_WORKER_IMAGE}": "image: {{ default .Values.image .Values.workerImage | quote }}",
     f"replicas: {_WORKERS}": "replicas: {{ .Values.workerReplicas }}",
     f"--concurrency={_AT_ONCE}": "--concurrency={{ .Values.workerConcurrency }}",
@@ -67,6 +68,12 @@ _FIELDS: dict[str, tuple[dict[str, object], object, str]] = {
         None,
         "Let the API server refuse bad Jobs by asking the controller. When nothing is said, it"
         " does unless one namespace alone is served: a webhook belongs to the whole cluster.",
+    ),
+    "adoptWorkloads": (
+        {"type": "boolean"},
+        Installation().adopts,
+        "Have batch Jobs and pods of others wait in the Queue that their label interlock.dev/queue"
+        " names.",
     ),
     "serviceMonitor": (
         {"type": "boolean"},

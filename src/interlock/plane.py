@@ -38,11 +38,12 @@ from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.checks.validator import make_ready
+from interlock.resources.cluster import Namespace
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.default_queue import default_queue_in
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
-from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS, NAMESPACES, Kind
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
@@ -119,6 +120,7 @@ def _admission(site: Site) -> Reconciler:
         settings.namespace,
         settings.wait_for_pods_ready,
         default_queue_in(settings.mode),
+        of(Namespace) if NAMESPACES.name in site.caches else None,
     )
     return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, settings.mode, owners, queues)
 
@@ -156,6 +158,16 @@ ROOMS: list[Room] = [
 _REPORTED: Indexes = {Job: {BY_LOCK: locks_asked_for}}
 
 
+def _is_watched(kind: Kind, settings: PlaneSettings) -> bool:
+    """Whether a control plane knows the resources of a kind.
+
+    Of a cluster's own kinds that is namespaces alone: Queues choose them by their labels. One that
+    serves a single namespace may not read them.
+    """
+    is_chosen = kind is NAMESPACES and not settings.namespace
+    return kind.is_ours or settings.collects or is_chosen
+
+
 class ControlPlane:
     """Keeps caches of what is stored and, while it leads, has the rooms decide.
 
@@ -186,7 +198,7 @@ class ControlPlane:
         self._observers = tuple(observers)
         self._rooms = tuple(room for room in ROOMS if settings.collects or not room.collects)
         self.caches = Caches(
-            (kind for kind in KINDS.values() if kind.is_ours or settings.collects),
+            (kind for kind in KINDS.values() if _is_watched(kind, settings)),
             INDEXES,
             (_REPORTED, *(room.indexes for room in self._rooms)),
         )

@@ -13,14 +13,17 @@ import pytest
 import yaml
 from installing import apply, install_definitions, path_of, wait_until_allowed
 
+from interlock.kube.adoption.reading import stand_in_name
 from interlock.kube.install.installation import Installation
 from interlock.kube.install.manifests import manifests
+from interlock.kube.pods.naming import GATE
+from interlock.resources.adopted import QUEUE_LABEL, AdoptedKind
 from interlock.resources.job import JOB_FINALIZER
 from interlock.testing.serving import PATIENCE_S
 from support.kube import Cluster
 from support.kube.access import Access, Document
 from support.kube.controllers import Controller
-from support.kube.pods import Play, a_pod
+from support.kube.pods import Play, a_batch_job, a_pod
 from support.kube.ports import Ports
 
 JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
@@ -176,3 +179,49 @@ def test_schedules_run_with_the_rights_of_the_account(
 def reasons_in(access: Access, namespace: str) -> set[str]:
     """The reasons of all events of a namespace."""
     return {one["reason"] for one in access.read(f"/api/v1/namespaces/{namespace}/events")["items"]}
+
+
+def test_what_others_label_waits_until_its_namespace_may_use_the_queue(
+    own_cluster: Cluster, installed: list[Controller]
+) -> None:
+    """Held back by the webhook, let run by whoever leads, with the rights of the account."""
+    access = own_cluster.access
+    installed[0].wait_until_leading()
+    queue: Document = {"apiVersion": "interlock.dev/v1alpha1", "kind": "Queue"}
+    selector = {"matchLabels": {"team": "ml"}}
+    queue |= {"metadata": {"name": "ml"}}
+    queue |= {"spec": {"resources": {"tasks": 2}, "namespaceSelector": selector}}
+    access.create("/apis/interlock.dev/v1alpha1/queues", queue)
+    jobs, pods = "/apis/batch/v1/namespaces/default/jobs", "/api/v1/namespaces/default/pods"
+
+    job = access.create(jobs, labelled(a_batch_job("theirs", {Play.RUNS_FOR: "100ms"})))
+    pod = access.create(pods, labelled(a_pod("single")))
+    other = access.create(jobs, a_batch_job("unlabelled", {Play.RUNS_FOR: "100ms"}))
+
+    assert job["spec"]["suspend"] is True
+    assert other["spec"].get("suspend") is not True
+    assert pod["spec"]["schedulingGates"] == [{"name": GATE}]
+    for kind, made in ((AdoptedKind.BATCH_JOB, job), (AdoptedKind.POD, pod)):
+        name = stand_in_name(kind, made["metadata"]["name"], made["metadata"]["uid"])
+        access.wait_for(f"{JOBS}/{name}", lambda found: waits_for(found) == ["QueueNotAllowed"])
+    # Labelled only now: that wakes those who wait.
+    access.change("/api/v1/namespaces/default", {"metadata": {"labels": {"team": "ml"}}})
+    access.wait_for(f"{jobs}/theirs", lambda found: found["status"].get("succeeded") == 1)
+    access.wait_for(f"{pods}/single", lambda found: found["status"]["phase"] == "Running")
+    access.remove(f"{pods}/single")
+    access.wait_until_gone(f"{pods}/single")
+    for name in ("theirs", "unlabelled"):
+        access.remove(f"{jobs}/{name}", propagationPolicy="Background")
+        access.wait_until_gone(f"{jobs}/{name}")
+    access.remove("/apis/interlock.dev/v1alpha1/queues/ml")
+
+
+def labelled(thing: Document) -> Document:
+    """An object that asks for the Queue."""
+    thing["metadata"].setdefault("labels", {})[QUEUE_LABEL] = "ml"
+    return thing
+
+
+def waits_for(job: Document) -> list[str]:
+    waits = job.get("status", {}).get("admission", {}).get("waits") or ()
+    return [wait["reason"] for wait in waits]

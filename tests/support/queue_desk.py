@@ -45,6 +45,7 @@ class Desk:
             "Lock": Cache("Lock", {BY_HOLDER: holder_uids}),
             "Queue": Cache("Queue"),
             "QueueQuota": Cache("QueueQuota", QUOTA_INDEXES),
+            "Namespace": Cache("Namespace"),
         }
         caches = self.caches
         self.version = 1000
@@ -58,6 +59,7 @@ class Desk:
                 caches["QueueQuota"],
                 system=system,
                 default=default,
+                namespaces=caches["Namespace"],
             ),
         )
         self.woken: tuple[Key, ...] = ()

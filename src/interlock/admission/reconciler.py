@@ -28,6 +28,7 @@ from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.ancestry import held_above
+from interlock.resources.cluster import Namespace
 from interlock.resources.job import Job, WhenTaken
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
@@ -84,6 +85,8 @@ class AdmissionReconciler:
             return self._with_queues(self._job_changed(resource.key, before, after))
         if isinstance(resource, Queue):
             return self._with_queues(self._queue_changed(change))
+        if isinstance(resource, Namespace):
+            return tuple(self._queues.namespace_changed(change))
         if isinstance(resource, QueueQuota):
             return self._with_queues(self._quota_changed(change))
         if resource is not None and resource.key.kind in self._known.kinds:

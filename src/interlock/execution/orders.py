@@ -11,6 +11,8 @@ from interlock.execution.operations import step_spec
 from interlock.execution.quarantine import is_run_alone
 from interlock.resources.job import CREATOR_ANNOTATION, Job, JobSpec, is_operation
 from interlock.resources.operation import is_undo
+from interlock.resources.queue import wanted_at_once
+from interlock.resources.readiness import granted_to
 from interlock.resources.references import resolve
 from interlock.resources.schedule import scheduled_at, written_moment
 from interlock.resources.steps import StepWork
@@ -23,7 +25,7 @@ from interlock.resources.tasks import (
     task_name,
 )
 from interlock.resources.variables import context_of
-from interlock.resources.work import PythonCall, PythonWork, Work
+from interlock.resources.work import AdoptedWork, PythonCall, PythonWork, Work
 from interlock.resources.work_types import type_of
 
 
@@ -73,7 +75,14 @@ def part_of(job: Job, index: int) -> JobSpec | StepWork:
 
 
 def _work(job: Job, index: int, work: Work) -> Work:
-    """The work with all that a function in a worker is told about the operation."""
+    """The work with all that a function in a worker is told about the operation, and what adopted
+    work may take.
+    """
+    if isinstance(work, AdoptedWork):
+        granted = granted_to(job.status.admission)
+        return replace(
+            work, queue=job.spec.queue or "", pods=min(granted, wanted_at_once(job.spec))
+        )
     if not isinstance(work, PythonWork):
         return work
     request, target = job.spec.python, job.spec.target

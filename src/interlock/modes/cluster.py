@@ -165,7 +165,11 @@ async def _webhook(
     """Begin to answer the API server's questions, if that is wanted."""
     if settings.webhook_listen is None:
         return None
-    install = Installation(namespace=settings.lease_namespace, everywhere=not settings.namespace)
+    install = Installation(
+        namespace=settings.lease_namespace,
+        everywhere=not settings.namespace,
+        adopts=settings.adopts,
+    )
     listen = read_listen(settings.webhook_listen)
     webhook = Webhook(client, clock, WebhookSettings(listen=listen, install=install), leads)
     await webhook.start()

@@ -23,6 +23,7 @@ from interlock.control.write_fence import WriteFence
 from interlock.errors import FencedError
 from interlock.execution.reconciler import Patience
 from interlock.forecast.service import Forecasting
+from interlock.kube.adoption.adopter import Adopter
 from interlock.kube.client.api_client import Client
 from interlock.kube.client.guarded import GuardedClient
 from interlock.kube.events.recorder import Events
@@ -80,6 +81,7 @@ class ClusterPlane:
     ) -> None:
         luck, fence, namespace = Random(), WriteFence(clock), settings.namespace
         self._fence = fence
+        self._namespace = namespace
         self.store = KubernetesStore(client, clock, luck, namespace=namespace)
         election = Election(
             self.store,
@@ -98,6 +100,7 @@ class ClusterPlane:
         self._workers = WorkerTerms(clock)
         # What attempts write their workers print themselves, as pods do.
         self._door = WorkerDoor(lambda: self._workers.runtime)
+        self._adopter = self._adopts(leaders, clock, luck) if settings.adopts else None
         self.roster = JobIndex()
         waiters = Waiters()
         moves = QueueMoves(clock.now(), lambda: fence.is_open)
@@ -115,6 +118,7 @@ class ClusterPlane:
                 moves.observe,
                 self._events.observe,
                 self._observe,
+                *((self._adopter.observe,) if self._adopter is not None else ()),
             ),
             settings=PlaneSettings(
                 mode=Mode.CLUSTER,
@@ -175,7 +179,9 @@ class ClusterPlane:
     def start(self) -> None:
         """Begin to work."""
         events = asyncio.get_running_loop()
-        works = (self._sight.run(), self._events.run(), self._sweeper.run())
+        works = [self._sight.run(), self._events.run(), self._sweeper.run()]
+        if self._adopter is not None:
+            works.append(self._adopter.run())
         self._beside = tuple(events.create_task(work) for work in works)
         self.plane.start()
 
@@ -208,6 +214,8 @@ class ClusterPlane:
             self._runtime.abandon()
         check = partial(self._check, term)
         self._runtime = self._sight.lead(check, records=self._records)
+        if self._adopter is not None:
+            self._adopter.begin()
         workers = self._workers.lead(check, self.plane.cache(Job))
         return Router(
             {"pods": self._runtime, WORKERS: workers}, own="pods", check=self.plane.fence.check
@@ -217,6 +225,19 @@ class ClusterPlane:
         """What the leader before recorded last may be heard of after this one began."""
         if isinstance(change.after, Job):
             self._workers.heard(change.after)
+
+    def _adopts(self, client: Client, clock: Clock, luck: Random) -> Adopter:
+        """Has batch Jobs and pods of others wait in Queues."""
+        return Adopter.of(
+            client,
+            lambda key: self.plane.cache(Job).get(key),
+            KubernetesStore(client, clock, luck, namespace=self._namespace),
+            clock,
+            luck,
+            self.leads,
+            self._events.tell,
+            namespace=self._namespace,
+        )
 
     def _check(self, term: int) -> None:
         fence = self.plane.fence

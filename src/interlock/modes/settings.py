@@ -210,6 +210,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     max_pending: int = DEFAULT_MAX_PENDING
     #: What holds for all Queues that do not say otherwise.
     wait_for_pods_ready: WaitForPodsReady | None = None
+    #: Whether batch Jobs and pods of others that are labelled with a Queue wait in it.
+    adopts: bool = True
 
 
 def read_controller_settings(
@@ -251,6 +253,7 @@ def read_controller_settings(
         sweeping=_sweeping(given),
         max_pending=getattr(given, "max_pending", None) or DEFAULT_MAX_PENDING,
         wait_for_pods_ready=read_ready_policy(policy) if policy else None,
+        adopts=getattr(given, "adopt_workloads", "true") == "true",
     )
     _check_controller(settings)
     return settings

@@ -69,7 +69,7 @@ class Webhook:
                 names=service_names(install.name, install.namespace) | settings.names,
             ),
         )
-        self.app = WebhookApp(self._controllers, clock.now)
+        self.app = WebhookApp(self._controllers, clock.now, holds=install.adopts)
         self._server: HttpServer | None = None
         self._keeping: asyncio.Task[None] | None = None
         #: Where it listens, once it does.

@@ -30,9 +30,12 @@ from interlock.reporting.queue_why import (
     queue_wait,
     waiting_since,
 )
+from interlock.resources.admission import Wait, WaitReason
+from interlock.resources.cluster import Namespace
 from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
+from interlock.resources.namespace_selector import told
 from interlock.resources.queue import (
     TASKS,
     Demand,
@@ -90,7 +93,7 @@ class QueueAnswer(Struct, frozen=True, kw_only=True, rename="camel"):
     missing: bool = False
     #: Those for whom nobody else is let in: they were, and are not ready.
     gate: tuple[GateAnswer, ...] = ()
-    #: The namespaces that may use it; None means all.
+    #: The namespaces that may use it, by name, or in words by their labels; None means all.
     namespaces: tuple[str, ...] | None = None
     #: How many Jobs hold a part of it, and how many wait.
     admitted: int
@@ -164,19 +167,23 @@ class QueueReader:
         namespace: str = "",
         system: WaitForPodsReady | None = None,
         default: str = "",
+        namespaces: Cache[Namespace] | None = None,
     ) -> None:
         """Read from caches; `namespace` is the one whose Jobs are known, empty for all.
 
         `system` is what holds for all Queues that do not say otherwise. Who is not the control
         plane finds it in the records. `default` is the Queue of those who name none, empty where
-        there is none.
+        there is none. Without `namespaces` it is not known which of them a Queue chooses by their
+        labels.
         """
         self._default = default
         self._jobs = jobs
         self._queues = queues
         self._quotas = quotas
         self._places = places
-        self._known = KnownQueues(jobs, queues, quotas, namespace, system=system, default=default)
+        self._known = KnownQueues(
+            jobs, queues, quotas, namespace, system=system, default=default, namespaces=namespaces
+        )
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
@@ -322,7 +329,7 @@ class QueueReader:
             name=name,
             order=queue.spec.order if queue is not None else QueueOrder.BEST_EFFORT_FIFO,
             demand=demand,
-            refusal=refusal_of(self._known, job, demand),
+            refusal=self._refusal(job, demand),
             free=self.free(name),
             shares=shares,
             ledger=self._ledger(queue) if queue is not None else None,
@@ -341,6 +348,16 @@ class QueueReader:
             is_whole=place - 1 <= LOOKED_AT,
             let_in=self._places.let_in(name),
         )
+
+    def _refusal(self, job: Job, demand: Demand) -> Wait | None:
+        """Why a Queue does not let a Job in, however much room it has."""
+        refusal = refusal_of(self._known, job, demand)
+        if refusal is not None and refusal.reason is WaitReason.NAMESPACE_UNKNOWN:
+            # Whoever asks may know less than whoever decides, and that is written down.
+            return next(
+                (wait for wait in job.status.admission.waits if wait.reason is refusal.reason), None
+            )
+        return refusal
 
     def _demand(self, job: Job) -> Demand | None:
         """What a Job asks for, under the names that its Queue has for it."""
@@ -395,7 +412,7 @@ class QueueReader:
             "cohort": queue.spec.cohort,
             "order": queue.spec.order,
             "stop": queue.spec.stop,
-            "namespaces": selector.match_names if selector is not None else None,
+            "namespaces": told(selector) if selector is not None else None,
         }
 
     def _waiters(
@@ -407,7 +424,7 @@ class QueueReader:
             demand = self._demand(job) if job is not None else None
             if job is None or demand is None:
                 continue
-            may_come = refusal_of(self._known, job, demand) is None
+            may_come = self._refusal(job, demand) is None
             yield QueueWaiterAnswer(
                 place=at + 1,
                 job=job.metadata.name,

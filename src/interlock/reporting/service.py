@@ -132,6 +132,7 @@ class Reporting:
             namespace,
             system,
             default_queue,
+            caches.get("Namespace"),
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
         self._journal = journal

@@ -266,6 +266,7 @@ _OF_QUEUES = frozenset(
         WaitReason.QUOTA_TOO_SMALL,
         WaitReason.NO_QUEUE,
         WaitReason.QUEUE_NOT_ALLOWED,
+        WaitReason.NAMESPACE_UNKNOWN,
         WaitReason.QUEUE_STOPPED,
         WaitReason.GATE_CLOSED,
     }

@@ -40,6 +40,8 @@ class WaitReason(StrEnum):
     NO_QUEUE = "NoSuchQueue"
     #: Its Queue is not for its namespace.
     QUEUE_NOT_ALLOWED = "QueueNotAllowed"
+    #: Its Queue chooses namespaces by their labels, and those of its namespace cannot be read here.
+    NAMESPACE_UNKNOWN = "NamespaceUnknown"
     #: Its Queue lets nobody in: spec.stop.
     QUEUE_STOPPED = "QueueStopped"
     #: It has room, and nobody is let in before others of its Queue are ready.

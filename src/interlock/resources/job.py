@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 from msgspec import field
 
 from interlock.resources.admission import AdmissionStatus
+from interlock.resources.adopted import AdoptedObject
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.naming import MAX_JOB_NAME, MAX_LABEL
 from interlock.resources.operation import ELABORATION, is_undo, step_of
@@ -212,7 +213,7 @@ class JobSpec(Noun):
     """What the owner asks for. Only the owner writes it."""
 
     RULES: ClassVar[tuple[NounRule, ...]] = (
-        ExactlyOne("process", "pod", "batch_job", "steps", "python", "noop"),
+        ExactlyOne("process", "pod", "batch_job", "steps", "python", "noop", "adopted"),
         OnlyWith(
             *("force_delete_after", "pod", "batch_job"),
             expected="is for pods and batch Jobs alone: a process is killed after spec.gracePeriod",
@@ -223,8 +224,8 @@ class JobSpec(Noun):
         After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
     )
 
-    #: What to run: exactly one of `process`, `pod`, `batchJob`, `steps`, `python` and `noop`. A
-    #: process runs where the server does, pods and batch Jobs need a cluster.
+    #: What to run: exactly one of `process`, `pod`, `batchJob`, `steps`, `python`, `noop` and
+    #: `adopted`. A process runs where the server does, pods and batch Jobs need a cluster.
     process: ProcessSpec | None = None
     pod: PodTemplate | None = None
     batch_job: BatchJobTemplate | None = None
@@ -233,6 +234,8 @@ class JobSpec(Noun):
     #: An operation whose steps a worker knows.
     python: PythonSpec | None = None
     noop: NoopSpec | None = None
+    #: What somebody else made, and labelled with the name of the Queue: the system makes such Jobs.
+    adopted: AdoptedObject | None = None
     #: What the Job is done to. Jobs with the same target run one at a time, in the order in which
     #: they were created, whatever their priorities; one that is stuck holds up those behind it.
     target: Target | None = None

@@ -32,6 +32,7 @@ from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock, LockStatus
 from interlock.resources.metadata import GROUP, VERSION, Resource, Status
+from interlock.resources.namespace_selector import check_selector
 from interlock.resources.naming import (
     MAX_CONFIG_NAME,
     MAX_CONTROLLED_NAME,
@@ -246,6 +247,8 @@ def _lock_line(lock: Lock, status: LockStatus) -> str:
 
 def _check_queue(queue: Queue, to: Findings) -> None:
     check_rules("spec", queue.spec, to)
+    if queue.spec.namespace_selector is not None:
+        check_selector("spec.namespaceSelector", queue.spec.namespace_selector, to)
 
 
 def _check_quota(quota: QueueQuota, to: Findings) -> None:

@@ -18,24 +18,15 @@ from interlock.resources.job import (
     TaskCount,
 )
 from interlock.resources.metadata import Moment, NoStatus, Noun, Resource, Status
-from interlock.resources.naming import MAX_LABEL
+from interlock.resources.namespace_selector import NamespaceSelector
 from interlock.resources.pod_requests import requests_of_batch_job, requests_of_pod
 from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
-from interlock.resources.rules import (
-    DnsLabel,
-    Entries,
-    ExactlyOne,
-    Items,
-    NounRule,
-    OnlyWith,
-    Unique,
-)
+from interlock.resources.rules import Entries, ExactlyOne, NounRule, OnlyWith
 from interlock.resources.transitions import tasks_left
 from interlock.resources.values.amounts import Amount
 from interlock.resources.variables import task_count
 
 MAX_RESOURCES = 32
-MAX_NAMESPACES = 1_000
 TASKS = ASKED_BY_ALL
 
 
@@ -117,17 +108,6 @@ class FairSharing(Noun):
     #: A Queue of weight 2 gets twice as much as one of weight 1; one of weight 0 gets what nobody
     #: else wants.
     weight: Amount = Amount(1000, 1)
-
-
-class NamespaceSelector(Noun):
-    """Namespaces."""
-
-    #: By their names.
-    match_names: Annotated[
-        tuple[Annotated[str, DnsLabel(MAX_LABEL)], ...],
-        Items(0, MAX_NAMESPACES, "namespaces"),
-        Unique(),
-    ] = ()
 
 
 Lots = Annotated[dict[str, Amount], Entries(0, MAX_RESOURCES, "resources"), RESOURCE_NAMES]
@@ -339,6 +319,8 @@ def _asked_by_each(spec: JobSpec) -> tuple[dict[str, int], bool]:
     """What each task asks for, in thousandths, and whether it is its pods that ask."""
     if spec.resources is not None:
         return {name: one.milli for name, one in spec.resources.items() if one.milli}, False
+    if spec.adopted is not None:
+        return {name: one.milli for name, one in spec.adopted.requests.items() if one.milli}, True
     if spec.pod is not None:
         return requests_of_pod(spec.pod), True
     if spec.batch_job is not None:
@@ -370,6 +352,8 @@ def wanted_at_once(spec: JobSpec, done: int = 0) -> int:
         return min(spec.steps_at_once, len(spec.steps))
     if spec.python is not None:
         return spec.steps_at_once
+    if spec.adopted is not None:
+        return spec.adopted.pods
     total = max(1, task_count(spec) - done)
     at_once = spec.parallelism.at_once if spec.parallelism is not None else None
     return total if at_once is None else min(total, at_once)

@@ -54,6 +54,9 @@ def wants_readiness(job: Job) -> bool:
 
 def has_probe(spec: JobSpec) -> bool:
     """Whether tasks of a Job are ready later than they run, as far as its definition says."""
+    if spec.adopted is not None:
+        # Whether enough of its pods are ready is known of every batch Job and pod.
+        return True
     if spec.process is not None:
         return spec.process.readiness_probe is not None
     return spec.pod is not None and _is_probed(spec.pod)

@@ -180,7 +180,8 @@ def tasks_left(job: Job, granted: int) -> int:
     if execution.operation is not None:
         steps = steps_of(job)
         return min(granted, len(steps)) if steps else granted
-    if not execution.total:
+    if not execution.total or job.spec.adopted is not None:
+        # One task of what was adopted is all its pods.
         return granted
     left = execution.total - len(execution.succeeded) - len(execution.failed)
     return max(left, len(execution.active))

@@ -191,6 +191,14 @@ def _not_allowed_why(wait: Wait, facts: Facts) -> str:
     return f"queue {wait.key} is not for Jobs of namespace {facts.job.metadata.namespace}"
 
 
+def _unknown_namespace_why(wait: Wait, facts: Facts) -> str:
+    namespace = facts.job.metadata.namespace
+    return (
+        f"queue {wait.key} chooses namespaces by their labels, and the controller, which serves"
+        f" one namespace alone, may not read those of {namespace}"
+    )
+
+
 def _stopped_why(wait: Wait, _: Facts) -> str:
     return f"queue {wait.key} lets nobody in: its spec.stop says so"
 
@@ -274,6 +282,15 @@ WORDS: dict[WaitReason, WaitWords] = {
         column=lambda wait, _: f"queue {wait.key}, which it may not use",
         event=lambda wait, job: f"queue {wait.key} is not for {job.metadata.namespace}",
         why=_not_allowed_why,
+    ),
+    WaitReason.NAMESPACE_UNKNOWN: WaitWords(
+        noun="queue",
+        log="cannot tell whether it may use queue",
+        column=lambda wait, _: f"queue {wait.key}, which it may perhaps not use",
+        event=lambda wait, job: (
+            f"nobody can tell whether queue {wait.key} is for {job.metadata.namespace}"
+        ),
+        why=_unknown_namespace_why,
     ),
     WaitReason.QUEUE_STOPPED: WaitWords(
         noun="queue",

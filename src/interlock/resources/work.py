@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+from interlock.resources.adopted import AdoptedObject
 from interlock.resources.metadata import Noun
 from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.process import EnvFile, ProcessLimits, ReadinessProbe
@@ -81,3 +82,13 @@ class BatchWork(Work, tag="batchJob"):
     """A `batch/v1` Job of a cluster."""
 
     template: BatchJobTemplate
+
+
+class AdoptedWork(Work, tag="adopted"):
+    """What somebody else made, which is let run."""
+
+    object: AdoptedObject
+    #: The Queue that it has to be labelled with.
+    queue: str = ""
+    #: How many pods at a time it was granted.
+    pods: int = 1

@@ -24,7 +24,7 @@ from interlock.resources.steps import PythonSpec, StepWork
 from interlock.resources.values.free_form import Walk, with_texts
 from interlock.resources.values.texts import MAX_OBJECT_BYTES, check_free_form
 from interlock.resources.variables import substitute
-from interlock.resources.work import BatchWork, PodWork, ProcessWork, PythonWork, Work
+from interlock.resources.work import AdoptedWork, BatchWork, PodWork, ProcessWork, PythonWork, Work
 
 #: A text in which variables stand for values: its field, its place there, and itself.
 Text = tuple[str, str | int | None, str]
@@ -286,6 +286,7 @@ _NO_CLUSTER = (
     "needs a Kubernetes cluster: this server runs processes on its own machine;"
     " give spec.process with the command, or apply the Job to a cluster"
 )
+_NO_ADOPTION = "needs a Kubernetes cluster: there are no objects of others on this server"
 _IN_CLUSTER = frozenset({Mode.CLUSTER})
 
 _TYPES: dict[str, WorkType] = {}
@@ -334,5 +335,13 @@ for _type in (
         runtime=WORKERS,
     ),
     WorkType(field="noop", path="noop", modes=frozenset(Mode)),
+    WorkType(
+        field="adopted",
+        path="adopted",
+        modes=_IN_CLUSTER,
+        elsewhere=_NO_ADOPTION,
+        # Of the Queue, and of what was granted there, the order is told apart from this.
+        work=lambda adopted, _: AdoptedWork(object=adopted),
+    ),
 ):
     register(_type)

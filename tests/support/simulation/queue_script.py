@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.job import JobSpec
+from interlock.resources.namespace_selector import NamespaceSelector
 from interlock.resources.queue import (
     BorrowPolicy,
     BorrowWithinCohort,
     FairSharing,
-    NamespaceSelector,
     Preemption,
     PreemptionPolicy,
     QueueOrder,

@@ -12,8 +12,8 @@ from interlock.resources.actions import CreateResource, DeleteResource
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
+from interlock.resources.namespace_selector import NamespaceSelector
 from interlock.resources.queue import (
-    NamespaceSelector,
     Queue,
     QueueOrder,
     StopPolicy,

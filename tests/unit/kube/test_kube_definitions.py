@@ -188,6 +188,7 @@ CHANGES: dict[str, Any] = {
     "steps": [{"name": "a", "run": {"process": {"command": ["b"]}}}],
     "python": {"function": "f"},
     "noop": {},
+    "adopted": {"kind": "Pod", "name": "a", "uid": "u"},
     "target": {"path": "a"},
     "stepsAtOnce": 2,
     "maxInterruptions": 2,

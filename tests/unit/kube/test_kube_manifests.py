@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.kube.install.installation import Installation
 from interlock.kube.install.manifests import PARTS, manifests, to_json, to_yaml, usual_parts
-from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
+from interlock.kube.webhook.app import COMPLETE_PATH, HOLD_PATH, VALIDATE_PATH
 from interlock.modes.cli.main import main
+from interlock.resources.adopted import QUEUE_LABEL
 from interlock.resources.kinds import our_kinds
 from interlock.resources.metadata import GROUP
 from interlock.runtimes.workers.protocol import PATH
@@ -191,19 +192,33 @@ class TestWebhook:
             assert asked["name"] == service["metadata"]["name"]
             assert asked["port"] in ports
             paths.append(asked["path"])
-        assert paths == [VALIDATE_PATH, VALIDATE_PATH, COMPLETE_PATH]
+        assert paths == [VALIDATE_PATH, VALIDATE_PATH, COMPLETE_PATH, HOLD_PATH, HOLD_PATH]
 
     def test_one_that_is_down_stops_nobody_but_who_puts_a_stop_off(
         self, install: Installation
     ) -> None:
         hooks = self.hooks(install)
-        (hook,) = (one for one in hooks if one["failurePolicy"] != "Ignore")
+        hook, pods = (one for one in hooks if one["failurePolicy"] != "Ignore")
         assert hook["failurePolicy"] == "Fail"
         assert [(one["operations"], one["resources"]) for one in hook["rules"]] == [
             (["UPDATE"], ["jobs"])
         ]
         assert "killAt" in hook["matchConditions"][1]["expression"]
         assert {one["sideEffects"] for one in hooks} == {"None"}
+        # Pods that ask for a Queue are nobody else's, and could not be held back later.
+        assert [(one["operations"], one["resources"]) for one in pods["rules"]] == [
+            (["CREATE"], ["pods"])
+        ]
+
+    def test_of_what_others_make_only_that_is_sent_which_asks_for_a_queue(
+        self, install: Installation
+    ) -> None:
+        holding = self.hooks(install)[-2:]
+        asks = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}
+        assert [one["objectSelector"] for one in holding] == [asks, asks]
+        assert [one["failurePolicy"] for one in holding] == ["Ignore", "Fail"]
+        without = self.hooks(replace(install, adopts=False))
+        assert [one["name"] for one in without] == [one["name"] for one in self.hooks(install)[:-2]]
 
     def test_the_controller_does_not_ask_itself(self, install: Installation) -> None:
         for hook in self.hooks(install):

@@ -34,9 +34,9 @@ from interlock.resources.admission import (
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job, JobPhase, JobStatus, Parallelism
 from interlock.resources.metadata import Condition, ConditionStatus, Metadata, Resource
+from interlock.resources.namespace_selector import NamespaceSelector
 from interlock.resources.pods import PodTemplate
 from interlock.resources.queue import (
-    NamespaceSelector,
     Queue,
     QueueOrder,
     QueueQuota,

@@ -230,7 +230,10 @@ def test_bad_specs(path: str, spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("spec", "told"),
     [
-        ({}, "expected exactly one of process, pod, batchJob, steps, python and noop, found none"),
+        (
+            {},
+            "batchJob, steps, python, noop and adopted, found none",
+        ),
         (a_pod() | {"noop": {}}, "found pod and noop"),
         (a_pod(restartPolicy="Always"), "a pod that always restarts never ends"),
         (a_pod(nodeName="a"), "use nodeSelector or affinity"),

@@ -19,6 +19,7 @@ from msgspec import inspect as shape
 
 from interlock.api.openapi import version_3
 from interlock.errors import InvalidError
+from interlock.resources.adopted import AdoptedObject
 from interlock.resources.calendar import CalendarDay, CalendarSpec
 from interlock.resources.codec import to_builtins
 from interlock.resources.controlled_job import (
@@ -35,6 +36,7 @@ from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import LockSpec
 from interlock.resources.metadata import GROUP
+from interlock.resources.namespace_selector import SelectorRequirement
 from interlock.resources.options import OptionSpec
 from interlock.resources.process import (
     EnvFile,
@@ -81,6 +83,7 @@ Body = dict[str, Any]
 SOON, LATE = "2026-01-05T12:00:00Z", "2026-01-05T12:00:01Z"
 JOB: Body = {"noop": {}}
 POD: Body = {"spec": {"containers": [{"name": "a", "image": "b"}]}}
+ADOPTED: Body = {"kind": "Pod", "name": "a", "uid": "u"}
 STEP: Body = {"name": "a", "run": {"process": {"command": ["true"]}}}
 #: A good noun of each type that has required fields; those of the others are good when empty.
 GOOD: dict[type[Struct], Body] = {
@@ -93,6 +96,8 @@ GOOD: dict[type[Struct], Body] = {
     LockSpec: {"key": "db"},
     QueueSpec: {"resources": {"tasks": 1}},
     QuotaSpec: {"queue": "q"},
+    AdoptedObject: ADOPTED,
+    SelectorRequirement: {"key": "a", "operator": "In", "values": ["a"]},
     LockRequest: {"key": "db"},
     ProcessSpec: {"command": ["true"]},
     EnvFile: {"file": "a"},
@@ -137,6 +142,7 @@ VALUES: dict[tuple[type[Struct], str], Any] = {
         "spec": {"template": {"spec": {"restartPolicy": "Never", **POD["spec"]}}}
     },
     (JobSpec, "noop"): {},
+    (JobSpec, "adopted"): ADOPTED,
     (JobSpec, "steps"): [STEP],
     (JobSpec, "python"): {"function": "f"},
     (StepWork, "process"): {"command": ["true"]},
@@ -182,6 +188,11 @@ TEXTS: dict[str, tuple[list[str], list[str]]] = {
     "host": (["localhost", "10.0.0.1", "::1", "x" * 253], ["a b", "x" * 254]),
     "HttpProbe.path": (["/", "/a?b=c%20d", "/" + "x" * 2000], ["", "a", "/a b", "/" + "x" * 2001]),
     "function": (["f", "_a.b:C-1"], ["", "1a", "a b", "x" * 201]),
+    "uid": (["u-1", "x" * 64], ["", "a b", "x" * 65]),
+    "AdoptedObject.name": (["a", "a.b-c", "x" * 63], ["", "A", "a..b", "x" * 254]),
+    "SelectorRequirement.key": (["a", "A_b.c-1", "a.b/c"], ["", "a b", "/a", "x" * 64]),
+    "values": (["", "a", "A_b.c-1", "x" * 63], ["a b", "-", "x" * 64]),
+    "matchLabels": (["", "a", "A_b.c-1", "x" * 63], ["a b", "-", "x" * 64]),
 }
 #: Names in maps on both sides of each pattern.
 NAMES: dict[str, tuple[list[str], list[str]]] = {
@@ -190,6 +201,8 @@ NAMES: dict[str, tuple[list[str], list[str]]] = {
     "matrix": (["a", "b-_1", "x" * 63], ["", "A", "x" * 64]),
     "borrowingLimit": (["a"], ["a "]),
     "lendingLimit": (["a"], ["a "]),
+    "requests": (["a", "nvidia.com/gpu"], ["", "a ", "/a", "a."]),
+    "matchLabels": (["a", "a.b/C_d"], ["", "a b", "/a"]),
     "resources": (["a", "nvidia.com/gpu", "A_b", "x" * 100], ["", "a ", "/a", "a.", "x" * 101]),
 }
 #: What a reader of ours reads, what a schema refuses too, and what only the reader refuses.

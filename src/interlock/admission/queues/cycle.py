@@ -24,7 +24,6 @@ from interlock.admission.lines import Place, may_be_granted
 from interlock.admission.queues.demands import (
     blockers,
     could_ever_fit,
-    is_for,
     is_ready,
     most_tasks,
 )
@@ -103,8 +102,14 @@ class _Front:
     """One Queue in a cycle: who of its line is looked at next."""
 
     def __init__(
-        self, queue: Queue, member: Member, lines: QueueLines, free: Mapping[str, int]
+        self,
+        known: KnownQueues,
+        queue: Queue,
+        member: Member,
+        lines: QueueLines,
+        free: Mapping[str, int],
     ) -> None:
+        self._known = known
         self.queue, self.member = queue, member
         self.name = queue.metadata.name
         self.policy = queue.spec.preemption
@@ -129,7 +134,7 @@ class _Front:
             return None
         while self._heads:
             place, _, shape = self._heads[0]
-            if is_for(self.queue, shape.namespace) and not (
+            if self._known.serves(self.queue, shape.namespace) and not (
                 self.passes_over and lacks_room(shape, self._free)
             ):
                 return place
@@ -189,7 +194,7 @@ class _Cycle:
                 holding = Holding(job, holder, amounts)
                 (going if is_evicting(job) else self._holdings).append(holding)
         self._fronts = {
-            member.queue: _Front(queue, member, lines, self._now.free(member.queue))
+            member.queue: _Front(known, queue, member, lines, self._now.free(member.queue))
             for member in members
             if lines.shapes(member.queue) and (queue := _open(known, member))
         }

@@ -129,20 +129,15 @@ def _reason(known: KnownQueues, namespace: str, demand: Demand) -> WaitReason | 
     queue = known.queue(demand.queue)
     if queue is None or queue.is_going:
         return WaitReason.NO_QUEUE
-    if not is_for(queue, namespace):
-        return WaitReason.QUEUE_NOT_ALLOWED
+    serves = known.serves(queue, namespace)
+    if not serves:
+        return WaitReason.NAMESPACE_UNKNOWN if serves is None else WaitReason.QUEUE_NOT_ALLOWED
     if queue.spec.stop is not StopPolicy.NONE:
         return WaitReason.QUEUE_STOPPED
     most = known.most(queue)
     if most is not None and not could_ever_fit(demand, most):
         return WaitReason.QUOTA_TOO_SMALL
     return None
-
-
-def is_for(queue: Queue, namespace: str) -> bool:
-    """Whether a namespace may use a Queue."""
-    selector = queue.spec.namespace_selector
-    return selector is None or namespace in selector.match_names
 
 
 def could_ever_fit(demand: Demand, limits: Mapping[str, int]) -> bool:

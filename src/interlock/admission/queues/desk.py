@@ -25,9 +25,10 @@ from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
 from interlock.resources.actions import Decision
 from interlock.resources.admission import WaitReason
+from interlock.resources.cluster import Namespace
 from interlock.resources.default_queue import queue_asked
 from interlock.resources.job import Job
-from interlock.resources.metadata import Key
+from interlock.resources.metadata import Key, Resource
 from interlock.resources.queue import (
     Queue,
     QueueQuota,
@@ -54,22 +55,27 @@ class QueueDesk:
         namespace: str = "",
         system: WaitForPodsReady | None = None,
         default: str = "",
+        namespaces: Cache[Namespace] | None = None,
     ) -> None:
         """Look at caches.
 
         `namespace` is the one whose Jobs are known, empty for all; `system` what holds for all
-        Queues that do not say otherwise; `default` the Queue of Jobs that name none.
+        Queues that do not say otherwise; `default` the Queue of Jobs that name none; `namespaces`
+        those that there are, None where they may not be read.
         """
         self.system = system
         self._default = default
         self._jobs = jobs
+        self._queues = queues
         self._quotas = quotas
         #: The Queues of each cohort, those of them that have others make room, and those whose gate
         #: all Queues can close.
         self._cohorts: dict[str, dict[str, None]] = {}
         self._preempting: dict[str, None] = {}
         self._gated_by_all: dict[str, None] = {}
-        self._known = KnownQueues(jobs, queues, quotas, namespace, self._cohorts, system, default)
+        self._known = KnownQueues(
+            jobs, queues, quotas, namespace, self._cohorts, system, default, namespaces
+        )
         self._lines = QueueLines()
         #: The Jobs that are not over, by the Queue they ask, also if that is the default one and
         #: not there; and the Queue of each.
@@ -134,6 +140,18 @@ class QueueDesk:
         if name != self._default or _allowed(before) == _allowed(after):
             return ()
         return tuple(self._members.get(name, ()))
+
+    def namespace_changed(self, change: Change) -> Iterator[Key]:
+        """The labels of a namespace matter to Queues that choose by them, and to its Jobs there."""
+        if _labels(change.before) == _labels(change.after):
+            return
+        name = (change.after or change.before).metadata.name  # type: ignore[union-attr]
+        for queue in self._queues:
+            selector = queue.spec.namespace_selector
+            if selector is not None and selector.asks_labels:
+                yield self._home(queue.metadata.name)
+                members = self._members.get(queue.metadata.name, ())
+                yield from [key for key in members if key.namespace == name]
 
     def quota_changed(self, change: Change) -> Iterator[Key]:
         """Those who were granted room, and whatever a change of who has a seat there concerns."""
@@ -243,6 +261,10 @@ class QueueDesk:
     def decide(self, key: Key, way_is_clear: WayIsClear, now: datetime) -> Decision:
         """Decide about a quota."""
         return decide_quota(view_of(self._known, self._lines, key.name, way_is_clear), now)
+
+
+def _labels(namespace: Resource | None) -> dict[str, str]:
+    return namespace.metadata.labels if namespace is not None else {}
 
 
 def _allowed(queue: object) -> Mapping[str, Amount] | None:

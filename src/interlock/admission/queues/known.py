@@ -10,8 +10,10 @@ from msgspec import Struct, field
 from interlock.admission.claims.proof import Jobs, is_done
 from interlock.admission.queues.default_share import narrowed
 from interlock.admission.queues.ledger import Ledger
+from interlock.resources.cluster import Namespace
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
+from interlock.resources.namespace_selector import is_chosen
 from interlock.resources.queue import (
     Demand,
     Queue,
@@ -70,6 +72,14 @@ class Quotas(Protocol):
         ...
 
 
+class Namespaces(Protocol):
+    """What is known of namespaces. It may be old."""
+
+    def get(self, key: Key, /) -> Namespace | None:
+        """The newest known version, or None when there is none."""
+        ...
+
+
 class KnownQueues(Struct, frozen=True):
     """All that is known of Queues and their quotas."""
 
@@ -84,12 +94,26 @@ class KnownQueues(Struct, frozen=True):
     system: WaitForPodsReady | None = None
     #: What the default Queue is called, be it there or not; empty where there is none.
     default: str = ""
+    #: The namespaces that there are; None where they may not be read.
+    namespaces: Namespaces | None = None
     #: What the Queues of a record could use at the most, as long as it stays as it is.
     _most: dict[str, tuple[Any, dict[str, dict[str, int]]]] = field(default_factory=dict)
     #: Who holds what by a record, as long as it stays as it is.
     _held: dict[str, tuple[QueueQuota, dict[tuple[str, int], QuotaHolder]]] = field(
         default_factory=dict
     )
+
+    def serves(self, queue: Queue, namespace: str) -> bool | None:
+        """Whether a namespace may use a Queue; None where nobody here can tell."""
+        selector = queue.spec.namespace_selector
+        if selector is None:
+            return True
+        if not selector.asks_labels:
+            return is_chosen(selector, namespace, {})
+        if self.namespaces is None:
+            return None
+        found = self.namespaces.get(Key("Namespace", "", namespace))
+        return is_chosen(selector, namespace, found.metadata.labels if found is not None else {})
 
     def demand(self, job: Job) -> Demand | None:
         """What a Job asks of a Queue; None for one that asks for nothing."""

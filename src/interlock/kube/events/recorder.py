@@ -99,6 +99,11 @@ class Events:
         for told in _told_of(change):
             self._add(change.after, told)
 
+    def tell(self, about: Resource, told: Told) -> None:
+        """Tell of an object that is not ours, while this process leads."""
+        if self._fence.is_open:
+            self._add(about, told)
+
     async def run(self) -> None:
         """Write what was observed, until cancelled."""
         while True:

@@ -83,6 +83,7 @@ def _container(install: Installation) -> Manifest:
             "--lease-namespace=$(POD_NAMESPACE)",
             *scope,
             *policy,
+            f"--adopt-workloads={str(install.adopts).lower()}",
         ],
         "env": [
             _own("POD_NAME", "metadata.name"),

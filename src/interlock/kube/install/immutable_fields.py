@@ -84,6 +84,10 @@ def _comparison(field: shape.Field, above: str, unsure: tuple[str, ...]) -> str:
     if path == "spec.steps":
         # What is in a step a definition does not know: the webhook compares the rest.
         return _same_names("steps", "name")
+    if path == "spec.adopted":
+        # The controller makes them: the webhook compares the rest of what others write.
+        new, old = (_given(one, (path,)) for one in ("self", "oldSelf"))
+        return f"{new} == {old} && (!{new} || self.{path}.uid == oldSelf.{path}.uid)"
     if path == "spec.process.readinessProbe":
         # A cluster runs no processes: that would be much to look at for nothing.
         new, old = (_given(one, (*unsure, path)) for one in ("self", "oldSelf"))

@@ -30,6 +30,8 @@ class Installation(Struct, frozen=True, kw_only=True):
     name: str = NAME
     #: What holds for all Queues that do not say otherwise, as JSON; nothing where it is empty.
     wait_for_pods_ready: str = ""
+    #: Whether batch Jobs and pods of others that are labelled with a Queue wait in it.
+    adopts: bool = True
     #: The application of the workers, as MODULE:APP; without one there are none.
     worker_app: str = ""
     #: The image that has it; empty takes that of the controller.

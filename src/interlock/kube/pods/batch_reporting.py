@@ -49,7 +49,7 @@ def gone_report(job: BatchJob) -> TaskReport:
         message = "the batch Job was removed before it was let run"
         return told_by(job, ReportState.NOT_STARTED, message=message, stopped=True)
     message = "the batch Job was removed before anybody saw all its pods end"
-    return told_by(job, ReportState.UNKNOWN, message=message, started_at=job.status.start_time)
+    return told_by(job, ReportState.UNKNOWN, message=message, started_at=job.began_at)
 
 
 def is_halted(job: BatchJob) -> bool:
@@ -91,10 +91,13 @@ def _suspended(job: BatchJob) -> Condition | None:
 
 def _running(job: BatchJob, stopped: bool) -> TaskReport:
     status = job.status
-    runs = status.active or status.terminating or status.start_time or job.ending is not None
+    if job.is_adopted and job.is_waiting:
+        # What it still tells is about the round before.
+        return told_by(job, ReportState.ACCEPTED, stopped=stopped)
+    runs = status.active or status.terminating or job.began_at or job.ending is not None
     if not runs and not (stopped and job.metadata.annotations.armed_at):
         return told_by(job, ReportState.ACCEPTED, stopped=stopped)
-    began = status.start_time or moment_of(job.metadata.annotations.armed_at)
+    began = job.began_at or moment_of(job.metadata.annotations.armed_at)
     return told_by(
         job, ReportState.RUNNING, started_at=began, stopped=stopped, ready=is_batch_job_ready(job)
     )
@@ -106,12 +109,9 @@ def is_batch_job_ready(job: BatchJob) -> bool:
     A pod that succeeded is between the two counters for a moment: it counts by its uid meanwhile.
     Failed ones never count.
     """
-    spec, status = job.spec, job.status
-    needed = spec.parallelism
-    if spec.completions is not None:
-        needed = min(needed, spec.completions)
+    status = job.status
     is_so = status.ready + status.succeeded + len(status.uncounted_terminated_pods.succeeded)
-    return is_so >= needed
+    return is_so >= job.at_once
 
 
 def _finished(job: BatchJob, stopped: bool) -> TaskReport:
@@ -123,7 +123,7 @@ def _finished(job: BatchJob, stopped: bool) -> TaskReport:
         job,
         ReportState.ENDED,
         message=": ".join(part for part in told if part),
-        started_at=job.status.start_time,
+        started_at=job.began_at,
         ended_at=job.status.completion_time or ending.last_transition_time,
         exit_code=0 if good else 1,
         stopped=stopped,
@@ -136,6 +136,6 @@ def _stopped(job: BatchJob) -> TaskReport:
         job,
         ReportState.ENDED,
         message="the batch Job was stopped" if by_us else "the batch Job was deleted",
-        started_at=job.status.start_time or moment_of(job.metadata.annotations.armed_at),
+        started_at=job.began_at or moment_of(job.metadata.annotations.armed_at),
         stopped=True,
     )

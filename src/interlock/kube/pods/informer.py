@@ -41,9 +41,16 @@ class Informer(Generic[T]):
     """
 
     def __init__(
-        self, objects: Objects[T], clock: Clock, luck: Random, *, part: int = PART
+        self,
+        objects: Objects[T],
+        clock: Clock,
+        luck: Random,
+        *,
+        part: int = PART,
+        selector: str = SELECTOR,
     ) -> None:
         self.objects = objects
+        self._selector = selector
         #: How many objects are dealt with in one turn, where there may be very many.
         self.part = part
         self._clock = clock
@@ -130,7 +137,7 @@ class Informer(Generic[T]):
         """Take in what happens until the watch ends, as watches do."""
         assert self._version is not None
         fruitless = True
-        async with self.objects.watch(SELECTOR, since=self._version) as batches:
+        async with self.objects.watch(self._selector, since=self._version) as batches:
             async for events in batches:
                 fruitless = False
                 self._backoff.reset()
@@ -158,7 +165,7 @@ class Informer(Generic[T]):
             if self._finished > after:
                 return  # Somebody else did it meanwhile.
             self._begun += 1
-            listed = await self.objects.list(SELECTOR)
+            listed = await self.objects.list(self._selector)
             await self._take_list(listed)
             self._finished = self._begun
             if self._version is None:

@@ -13,6 +13,11 @@ from typing import TypeVar, dataclass_transform
 from msgspec import Struct, field
 
 from interlock.kube.pods import naming
+from interlock.resources.adopted import (
+    MIN_PARALLELISM_ANNOTATION,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+)
 from interlock.resources.metadata import Moment
 from interlock.resources.tasks import TaskId
 
@@ -32,6 +37,8 @@ class Labels(_Read):
     task: str = field(name=naming.TASK, default="")
     attempt: str = field(name=naming.ATTEMPT, default="")
     controller_uid: str = field(name=naming.CONTROLLER_UID, default="")
+    queue: str = field(name=QUEUE_LABEL, default="")
+    priority: str = field(name=PRIORITY_LABEL, default="")
 
 
 class Annotations(_Read):
@@ -43,6 +50,9 @@ class Annotations(_Read):
     armed_at: str = field(name=naming.ARMED_AT, default="")
     stopped_at: str = field(name=naming.STOPPED_AT, default="")
     settled_at: str = field(name=naming.SETTLED_AT, default="")
+    granted: str = field(name=naming.GRANTED, default="")
+    parallelism: str = field(name=naming.PARALLELISM, default="")
+    min_parallelism: str = field(name=MIN_PARALLELISM_ANNOTATION, default="")
     default_container: str = field(name="kubectl.kubernetes.io/default-container", default="")
 
 
@@ -260,7 +270,46 @@ class BatchJob(KubeObject):
     @property
     def never_ran(self) -> bool:
         """Whether it was never let run."""
+        # Whether somebody else's ever did, nobody can tell: it may be the next round of it.
+        if self.is_adopted:
+            return False
         return not self.metadata.annotations.armed_at and self.status.start_time is None
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it is somebody else's, that a Queue lets run."""
+        return self.granted is not None
+
+    @property
+    def granted(self) -> int | None:
+        """How many pods at a time it was granted, as somebody else's."""
+        granted = self.metadata.annotations.granted
+        return int(granted) if granted.isdecimal() else None
+
+    @property
+    def asked_parallelism(self) -> int | None:
+        """The parallelism that its owner asks for, where fewer pods were granted.
+
+        What its owner has written since counts, and not what it was before.
+        """
+        asked = self.metadata.annotations.parallelism
+        if self.is_adopted and self.spec.parallelism == self.granted and asked.isdecimal():
+            return int(asked)
+        return self.spec.parallelism
+
+    @property
+    def began_at(self) -> Moment | None:
+        """When it began to run this time."""
+        if self.is_adopted and not self.metadata.annotations.armed_at:
+            return None
+        return self.status.start_time
+
+    @property
+    def at_once(self) -> int:
+        """How many pods it runs at a time."""
+        spec = self.spec
+        at_once = spec.parallelism
+        return at_once if spec.completions is None else min(at_once, spec.completions)
 
     @property
     def is_over(self) -> bool:

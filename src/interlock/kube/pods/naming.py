@@ -21,6 +21,11 @@ FINALIZER = f"{GROUP}/pod"
 #: Holds a pod back from the scheduler until it is armed.
 GATE = f"{GROUP}/launch"
 
+#: Annotations of a batch Job of somebody else that was let run. How many pods at a time it was
+#: granted, and how many it asked for.
+GRANTED = f"{GROUP}/granted-pods"
+PARALLELISM = f"{GROUP}/parallelism"
+
 #: Annotations. A version of the store at which the Job was there.
 JOB_VERSION = f"{GROUP}/job-version"
 #: Seconds after the grace period before a pod on a silent node is removed by force.

@@ -17,6 +17,7 @@ from interlock.kube.client.errors import CannotNowError
 from interlock.kube.pods import batch_reporting, manifest, reporting
 from interlock.kube.pods.background import Background
 from interlock.kube.pods.batch import BatchJobs
+from interlock.kube.pods.claiming import Claiming
 from interlock.kube.pods.fan_out import for_each, raise_worst
 from interlock.kube.pods.forget_retries import ForgetRetries
 from interlock.kube.pods.informer import Informer, Seen
@@ -27,9 +28,10 @@ from interlock.kube.pods.records import Records, Wanted
 from interlock.kube.pods.sorts import WorkSort
 from interlock.kube.pods.stopping import Stopping
 from interlock.kube.pods.unreachable_nodes import PodTimes, UnreachableNodes
+from interlock.resources.adopted import AdoptedKind
 from interlock.resources.metadata import Order
 from interlock.resources.tasks import ReportState, TaskId, TaskOrder, TaskReport
-from interlock.resources.work import BatchWork, PodWork, Work
+from interlock.resources.work import AdoptedWork, BatchWork, PodWork, Work
 
 _OVER = (ReportState.ENDED, ReportState.NOT_STARTED)
 
@@ -90,6 +92,7 @@ class PodRuntime:
             PodWork: self._sort_of_pods(),
             BatchWork: self._sort_of_jobs(),
         }
+        self._claiming = Claiming(self._pods, self._jobs, self._check, self._refuse)
         self._unsubscribe = tuple(self._follow(sort) for sort in self._sorts.values())
 
     def _sort_of_pods(self) -> WorkSort[Pod]:
@@ -148,12 +151,15 @@ class PodRuntime:
         waiting: dict[type[Work], list[KubeObject]] = {work: [] for work in self._sorts}
 
         async def create(order: TaskOrder) -> None:
-            work = type(order.work)
+            work = _made_as(order.work)
             if work not in self._sorts:
                 self._refuse(order, "a process cannot run in a cluster: use pod or batchJob")
                 return
             try:
-                made = await self._sorts[work].create(order)
+                if isinstance(order.work, AdoptedWork):
+                    made = await self._claiming.claim(order)
+                else:
+                    made = await self._sorts[work].create(order)
                 self._denials.pop(order.id, None)
             except (OrderDeniedError, CannotNowError) as error:
                 self._denials[order.id] = str(error)
@@ -391,3 +397,10 @@ def _denial(order: Order, error: InterlockError) -> InterlockError:
     denied = OrderDeniedError(order, str(error))
     denied.__cause__ = error
     return denied
+
+
+def _made_as(work: Work) -> type[Work]:
+    """The type of work whose objects an attempt is made of: adopted ones are like our own."""
+    if isinstance(work, AdoptedWork):
+        return BatchWork if work.object.kind is AdoptedKind.BATCH_JOB else PodWork
+    return type(work)

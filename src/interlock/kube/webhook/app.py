@@ -1,4 +1,4 @@
-"""The webhook's HTTP application: two addresses, one for each question.
+"""The webhook's HTTP application: one address for each question.
 
 Who asks is not checked. The answer follows from the question alone and tells nothing that the
 asker did not send, so there is nothing to protect.
@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from interlock.errors import BadRequestError
+from interlock.kube.webhook.holding import hold
 from interlock.kube.webhook.judging import complete, judge
 from interlock.kube.webhook.review import (
     MAX_REVIEW_BYTES,
@@ -29,17 +30,22 @@ Rule = Callable[[Change, Set[str], datetime], Verdict]
 
 VALIDATE_PATH = "/validate-jobs"
 COMPLETE_PATH = "/complete-jobs"
-_RULES: dict[str, Rule] = {VALIDATE_PATH: judge, COMPLETE_PATH: complete}
+HOLD_PATH = "/hold-workloads"
+_RULES: dict[str, Rule] = {VALIDATE_PATH: judge, COMPLETE_PATH: complete, HOLD_PATH: hold}
 _LOG = logging.getLogger("interlock.webhook")
 
 
 class WebhookApp:
     """Answers an API server's questions about Jobs."""
 
-    def __init__(self, controllers: Set[str], now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, controllers: Set[str], now: Callable[[], datetime], *, holds: bool = True
+    ) -> None:
+        """Answer; without `holds` batch Jobs and pods of others are let pass as they are."""
         #: The names under which the controller itself writes; whoever made the app adds to them.
         self._controllers = controllers
         self._now = now
+        self._rules = _RULES if holds else _RULES | {HOLD_PATH: _let_pass}
         #: How many changes were asked about, and how many of them refused.
         self.asked = 0
         self.refused = 0
@@ -51,7 +57,7 @@ class WebhookApp:
         """Serve one request."""
         if scope["type"] != "http":
             return
-        rule = _RULES.get(scope["path"])
+        rule = self._rules.get(scope["path"])
         if rule is None:
             await _send(send, 404, b"there is nothing here\n", b"text/plain")
         elif scope["method"] != "POST":
@@ -74,6 +80,10 @@ class WebhookApp:
         self.asked += 1
         self.refused += bool(verdict.problems)
         await _send(send, 200, answer_review(change, verdict), b"application/json")
+
+
+def _let_pass(_: Change, __: Set[str], ___: datetime) -> Verdict:
+    return Verdict()
 
 
 async def _body(receive: Receive) -> bytes:

@@ -17,8 +17,9 @@ from collections.abc import Iterator
 
 from interlock.kube.install.installation import WEBHOOK_PORT, Installation, Manifest, labelled
 from interlock.kube.install.rbac import binding, role, rule
-from interlock.kube.webhook.app import COMPLETE_PATH, VALIDATE_PATH
+from interlock.kube.webhook.app import COMPLETE_PATH, HOLD_PATH, VALIDATE_PATH
 from interlock.kube.webhook.judging import judged, signed
+from interlock.resources.adopted import QUEUE_LABEL
 from interlock.resources.kinds import JOBS, Kind
 from interlock.resources.metadata import GROUP, VERSION
 
@@ -26,6 +27,8 @@ from interlock.resources.metadata import GROUP, VERSION
 VALIDATING = "jobs.validate.interlock.dev"
 PUTTING_OFF = "jobs.stop.interlock.dev"
 COMPLETING = "jobs.complete.interlock.dev"
+HOLDING_JOBS = "batchjobs.hold.interlock.dev"
+HOLDING_PODS = "pods.hold.interlock.dev"
 _GROUP = "admissionregistration.k8s.io"
 
 
@@ -38,7 +41,7 @@ def webhook(install: Installation) -> list[Manifest]:
         role("ClusterRole", f"{name}-webhook", "", may),
         binding(install, "ClusterRole", f"{name}-webhook"),
         _configuration(install, "Validating", _validating(install), _putting_off(install)),
-        _configuration(install, "Mutating", _completing(install)),
+        _configuration(install, "Mutating", _completing(install), *_holding(install)),
     ]
 
 
@@ -68,6 +71,38 @@ def _putting_off(install: Installation) -> Manifest:
 def _completing(install: Installation) -> Manifest:
     made = _hook(install, COMPLETING, COMPLETE_PATH, [_not_ours(install)], signed())
     return made | {"reinvocationPolicy": "IfNeeded"}
+
+
+def _holding(install: Installation) -> tuple[Manifest, ...]:
+    """What others made and labelled with a Queue: an API server asks about nothing else of theirs.
+
+    A batch Job that got in unasked the controller suspends. A pod it could not hold back any more,
+    so none is created while nobody answers.
+    """
+    if not install.adopts:
+        return ()
+    return (
+        _hold(install, HOLDING_JOBS, "batch", "jobs", "Ignore"),
+        _hold(install, HOLDING_PODS, "", "pods", "Fail"),
+    )
+
+
+def _hold(install: Installation, name: str, group: str, plural: str, failing: str) -> Manifest:
+    made = _hook(install, name, HOLD_PATH, [_not_ours(install)], ())
+    rules = {
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": [plural],
+        "scope": "Namespaced",
+    }
+    labelled = {"matchExpressions": [{"key": QUEUE_LABEL, "operator": "Exists"}]}
+    return made | {
+        "rules": [rules],
+        "objectSelector": labelled,
+        "failurePolicy": failing,
+        "reinvocationPolicy": "IfNeeded",
+    }
 
 
 def _not_ours(install: Installation) -> Manifest:

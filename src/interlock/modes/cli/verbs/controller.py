@@ -45,6 +45,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--most-tasks", metavar="N", type=number_from(1),
         help="how many tasks are under way at a time (100000)",
     )  # fmt: skip
+    add(
+        "--adopt-workloads", choices=("true", "false"), default="true",
+        help="queue batch Jobs and pods that are labelled interlock.dev/queue (true)",
+    )  # fmt: skip
     add_sweeping(parser)
     add(
         "--wait-for-pods-ready", metavar="FILE", default=None,

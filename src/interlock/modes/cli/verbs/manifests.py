@@ -50,6 +50,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--service-monitor", action="store_true", help="let Prometheus read the metrics")
     add("--wait-for-pods-ready", metavar="FILE",
         help="whether Jobs have to be ready in time, for Queues that do not say")  # fmt: skip
+    add("--no-adopt-workloads", action="store_true",
+        help="leave batch Jobs and pods alone that are labelled interlock.dev/queue")  # fmt: skip
     add("--worker-app", metavar="MODULE:APP", help="run workers that load this application")
     add("--worker-image", metavar="IMAGE", help="the image that has it (the controller's)")
     add("--worker-replicas", type=int, metavar="N", help="how many workers there are (1)")
@@ -87,6 +89,8 @@ def _installation(args: argparse.Namespace) -> Installation:
         if args.namespace is None:
             raise CommandError("--namespaced: say which with --namespace NAME", code=BAD_INPUT)
         install = replace(install, everywhere=False)
+    if args.no_adopt_workloads:
+        install = replace(install, adopts=False)
     if args.image is not None:
         if not args.image or any(letter.isspace() for letter in args.image):
             raise CommandError(f"--image {args.image!r} is no image", code=BAD_INPUT)
