@@ -169,7 +169,7 @@ def idle(place: Path, parked: int, idle_s: float) -> None:
         }
         client.create(request("POST", QUEUES, json.dumps(queue).encode()))
         client.create(creation({"queue": "q", "process": {"command": ["sleep", "9999"]}}, "holder"))
-        job = {"queue": "q", "noop": {}}
+        job: dict[str, object] = {"queue": "q", "noop": {}}
         client.create_all([creation(job, f"parked-{number}") for number in range(parked)])
         for server in (empty, full):
             settle(server)
