@@ -24,7 +24,7 @@ def main() -> int:
     """Run pytest with what was given on the command line, or everything."""
     # Tests start programs again and again, which then need not compile their modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    workers = max(4, 2 * (os.cpu_count() or 2))
+    workers = max(4, 3 * (os.cpu_count() or 2))
     order = ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder"]
     is_chosen = any("tests" in word for word in sys.argv[1:])
     code = pytest.main([*order, "-q", *sys.argv[1:], *([] if is_chosen else folders())])

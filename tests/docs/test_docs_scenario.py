@@ -17,7 +17,7 @@ from interlock.forecast.rehearsal.scenario import (
     WorkMatch,
     WorkRule,
 )
-from interlock.resources.admission import EvictionReason
+from interlock.resources.admission import EvictionCause, EvictionReason
 from interlock.resources.metadata import Noun
 
 ROOT = Path(__file__).parents[2]
@@ -43,5 +43,9 @@ def test_every_line_of_the_history_is_told(module: str) -> None:
     assert [name for name in events if f"`{name}`" not in PAGE] == []
 
 
-def test_every_reason_of_an_eviction_is_told() -> None:
-    assert [reason.value for reason in EvictionReason if f"`{reason.value}`" not in PAGE] == []
+@pytest.mark.parametrize("name", ["scenario", "metrics"])
+def test_every_reason_and_cause_of_an_eviction_is_told(name: str) -> None:
+    page = (ROOT / f"docs/reference/{name}.md").read_text("utf-8")
+    words = [one.value for one in (*EvictionReason, *EvictionCause)]
+
+    assert [word for word in words if f"`{word}`" not in page] == []

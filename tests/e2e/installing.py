@@ -6,11 +6,11 @@ import select
 import time
 from typing import Any
 
-from interlock.kube.install.definitions import definitions
 from interlock.kube.install.installation import Installation
 from interlock.kube.install.rbac import rbac
 from interlock.resources.kinds import KINDS
 from interlock.testing.serving import PATIENCE_S
+from support.cluster_store import install
 from support.kube.access import Access, Answer, Document, User
 
 #: How the API server names the collections of its own kinds that we install.
@@ -63,15 +63,7 @@ def apply(access: Access, manifest: Document, options: str = STRICT) -> Answer:
 
 def install_definitions(access: Access) -> None:
     """Make our kinds known to the cluster, and wait until it serves them."""
-    for made in definitions():
-        answer = apply(access, made)
-        assert answer.status in (200, 201), answer.body["message"]
-        access.wait_for(path_of(made), is_established)
-
-
-def is_established(definition: Document) -> bool:
-    """Whether objects of the kind can be stored."""
-    return condition_of(definition, "Established") == "True"
+    install(access)
 
 
 def condition_of(thing: Document, type: str) -> str:

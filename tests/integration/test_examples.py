@@ -113,6 +113,18 @@ def test_what_shares_a_queue_was_let_into_its_quota(server: Server) -> None:
     assert (told["admitted"], told["waiting"]) == (0, 0)
 
 
+def test_teams_of_a_cohort_are_let_into_what_both_have(server: Server) -> None:
+    file = EXAMPLES / "lending-teams.yaml"
+    interlock(server, "apply", "-f", str(file))
+    for name in of_kind("Job", file):
+        interlock(server, "wait", name)
+        assert 1 <= job_of(server, name)["status"]["admission"]["quota"]["tasks"] <= 5
+    for name in of_kind("Queue", file):
+        told = json.loads(interlock(server, "queue", name, "-o", "json"))
+        assert (told["cohort"], told["admitted"], told["waiting"]) == ("lab", 0, 0)
+        assert told["resources"]["card"]["borrowed"] == 0
+
+
 @pytest.mark.parametrize("file", files_with("JobConfig"), ids=lambda file: file.stem)
 def test_a_config_runs_on_demand(server: Server, file: Path) -> None:
     interlock(server, "apply", "-f", str(EXAMPLES / "calendars.yaml"), "-f", str(file))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from random import Random
@@ -20,21 +21,44 @@ PATIENT = Patience(timeout_s=PATIENCE_S, attempts=20)
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
+#: As what our kinds were last seen served, by cluster and name: (applied, uid, resourceVersion).
+_served: dict[tuple[str, str], tuple[Document, str, str]] = {}
+
+
 def install(access: Access, made: list[Document] | None = None) -> None:
     """Make our kinds known to the cluster, and wait until it serves them.
 
-    Doing so twice, or from two places at once, is harmless.
+    Doing so twice, or from two places at once, is harmless. What is as this process left it is
+    left alone: the API server compiles every rule of a definition again whenever it is applied.
     """
+    found = _versions(access)
     for definition in definitions() if made is None else made:
-        path = f"{_DEFINITIONS}/{definition['metadata']['name']}"
+        name = definition["metadata"]["name"]
+        if (definition, *found.get(name, ())) == _served.get((access.url, name)):
+            continue
+        path = f"{_DEFINITIONS}/{name}"
         answer = access.ask(
             "PATCH",
-            f"{path}?fieldManager=tests&force=true",
+            f"{path}?fieldManager=tests&force=true&fieldValidation=Strict",
             definition,
             media="application/apply-patch+yaml",
         )
         assert answer.status in (200, 201), answer.body["message"]
-        access.wait_for(path, _is_served)
+        metadata = access.wait_for(path, _is_served)["metadata"]
+        known = (definition, metadata["uid"], metadata["resourceVersion"])
+        _served[access.url, name] = known
+
+
+def _versions(access: Access) -> dict[str, tuple[str, str]]:
+    """Which definitions the cluster has, and as what: without the definitions themselves."""
+    asked = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+    with access.connected(User.ADMIN) as (connection, headers):
+        connection.request("GET", _DEFINITIONS, headers={**headers, "Accept": asked})
+        told = json.loads(connection.getresponse().read())
+    # A list of nothing is null.
+    found = (one["metadata"] for one in told["items"] or ())
+    kept = [one for one in found if "deletionTimestamp" not in one]
+    return {one["name"]: (one["uid"], one["resourceVersion"]) for one in kept}
 
 
 def _is_served(definition: Document) -> bool:

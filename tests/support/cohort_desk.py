@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -36,6 +37,7 @@ class CohortDesk:
         self.queues: Cache[Queue] = Cache("Queue")
         self.quotas: Cache[QueueQuota] = Cache("QueueQuota", QUOTA_INDEXES)
         self.version = 10_000
+        self.now = T0
         desk = QueueDesk(self.jobs, self.queues, self.quotas)
         self.room = AdmissionReconciler(self.jobs, {}, queues=desk)
         #: Whom each look let in, and had put back, in order.
@@ -60,6 +62,20 @@ class CohortDesk:
         before = self.queues.drop(Key("Queue", "", queue), self.version)
         self._wake(Change(before, None))
 
+    def forget(self, record: str) -> None:
+        """Have somebody remove a record, who may but should not."""
+        self.version += 1
+        before = self.quotas.drop(Key("QueueQuota", "", record), self.version)
+        self._wake(Change(before, None))
+        self.settle()
+
+    def settle_later(self) -> None:
+        """Look at every record once more, after a while, and settle."""
+        self.settle()
+        self.now += timedelta(minutes=1)
+        self._due.update({record.key: None for record in self.quotas})
+        self.settle()
+
     def _stamped(self, resource: Any) -> Any:
         self.version += 1
         metadata = replace(resource.metadata, resource_version=str(self.version))
@@ -80,7 +96,7 @@ class CohortDesk:
             return False
         key = next(iter(self._due))
         del self._due[key]
-        for action in self.room.look(key, T0).actions:
+        for action in self.room.look(key, self.now).actions:
             match action:
                 case CreateResource(made):
                     self.put(made)

@@ -64,8 +64,12 @@ from interlock.resources.waits import log_words
 #: A Job that is not in its schedule's books is written down as waiting for that after this time:
 #: it hardly ever takes as long, and a write less is a write less.
 BOOKS_EXPECTED_WITHIN = timedelta(seconds=5)
-#: The same for a Job that waits for room in its Queue alone.
+#: The same for a Job that waits for room in its Queue alone. `why` works that out of the lines and
+#: knows it at once; most who join a Queue that has room never have it written down.
 ROOM_EXPECTED_WITHIN = timedelta(seconds=1)
+#: And in the default Queue: when many Jobs are due at once, a write for each is dear, and tells
+#: nothing that `why` does not.
+DEFAULT_ROOM_EXPECTED_WITHIN = timedelta(seconds=10)
 #: What was not heard yet of a Job that holds a claim is heard by then, or listened for again.
 LISTENS_FOR = timedelta(seconds=5)
 
@@ -119,7 +123,8 @@ def _wait_for_room(view: JobView, wait: Wait, now: datetime) -> Decision:
     job = view.job
     admission, eviction = job.status.admission, job.status.admission.eviction
     joined = (eviction and eviction.ended_at) or job.metadata.creation_timestamp or now
-    told_at = joined + ROOM_EXPECTED_WITHIN
+    patience = DEFAULT_ROOM_EXPECTED_WITHIN if job.spec.queue is None else ROOM_EXPECTED_WITHIN
+    told_at = joined + patience
     # What it has said, or holds, may be true no more.
     is_clear = not admission.waits and may_be_granted(job)
     if is_clear and now < told_at and all(claim.grant is None for claim in view.claims):

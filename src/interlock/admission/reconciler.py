@@ -113,7 +113,7 @@ class AdmissionReconciler:
         # Who waits for room in a Queue holds up nobody who waits for a lock; a target has an order
         # of its own.
         may_stand = expected is not None and (
-            expected.spec.target is not None or self._has_part(expected)
+            not asks or expected.spec.target is not None or self._has_part(expected)
         )
         moved = self._lines.update(key, expected if may_stand else None, asks)
         yield from self._queues.job_changed(before, after, expected, asks)
@@ -222,12 +222,13 @@ class AdmissionReconciler:
         """All that a decision about a waiting Job depends on."""
         asks = self._known.asks(job)
         claims = tuple(claim_view(self._known, job, ask) for ask in asks)
+        quota = self._queues.view_of(job)
         return JobView(
             job=job,
             claims=claims,
-            quota=self._queues.view_of(job),
+            quota=quota,
             has_stray_grant=(
-                has_stray_grant(self._known, job, asks) or self._queues.has_stray(job)
+                has_stray_grant(self._known, job, asks) or self._queues.has_stray(job, quota)
             ),
             rivals=rivals_of(self._known, job, claims),
             in_books=self._books.has(job),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from interlock.control.cache import Cache, Indexer
@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Resource)
 Indexes = Mapping[type[Resource], Mapping[str, Indexer[Any]]]
 
 
-class Caches(Mapping[str, Cache[Any]]):
+class Caches(dict[str, Cache[Any]]):
     """A cache for each of some kinds: by the name of the kind, or typed, by its noun."""
 
     def __init__(
@@ -25,21 +25,13 @@ class Caches(Mapping[str, Cache[Any]]):
         indexes: Iterable[Indexes] = (),
     ) -> None:
         """Make caches that all have the `common` indexes, and each those that are for its noun."""
+        # A dictionary itself, for it is asked some fifty times for every Job.
+        super().__init__()
         wanted = tuple(indexes)
-        self._by_name: dict[str, Cache[Any]] = {}
         for kind in kinds:
             own = {name: find for each in wanted for name, find in each.get(kind.type, {}).items()}
-            self._by_name[kind.name] = Cache(kind.name, {**own, **common})
+            self[kind.name] = Cache(kind.name, {**own, **common})
 
     def of(self, noun: type[R]) -> Cache[R]:
         """The cache of a kind, by its noun."""
-        return self._by_name[str(noun.__struct_config__.tag)]
-
-    def __getitem__(self, kind: str) -> Cache[Any]:
-        return self._by_name[kind]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_name)
-
-    def __len__(self) -> int:
-        return len(self._by_name)
+        return self[str(noun.__struct_config__.tag)]

@@ -20,7 +20,12 @@ from interlock.control.reconciler import Change, GivesOrders, HearsReports, Reco
 from interlock.control.reports import Reports
 from interlock.control.runtime import OrderDeniedError, RuntimeUnavailableError
 from interlock.control.staleness import Staleness
-from interlock.control.troubles import is_trouble_only, trouble_after, trouble_of
+from interlock.control.troubles import (
+    is_trouble_only,
+    status_of,
+    trouble_after,
+    trouble_of,
+)
 from interlock.control.turns import PART, in_parts
 from interlock.control.write_fence import WriteFence
 from interlock.control.write_joining import Ahead, WriteJoining, joined
@@ -259,9 +264,9 @@ class Loop:
     def _look(self, item: Item) -> None:
         room = self._metrics.rooms[item.room]
         seen = self._seen(item.key)
-        began = self._clock.monotonic()
+        began, now = self._clock.monotonic(), self._clock.now()
         try:
-            decision = self._rooms[item.room].look(item.key, self._clock.now())
+            decision = self._rooms[item.room].look(item.key, now)
         except Exception as error:
             self._begin(self._fail(item, error))
             return
@@ -269,7 +274,7 @@ class Loop:
             room.looks += 1
             room.look.observe(self._clock.monotonic() - began)
         if decision.actions:
-            ahead = self._joining.of(item.room, decision, self._clock.now())
+            ahead = self._joining.of(item.room, decision, now)
             self._begin(self._apply(item, decision, seen, ahead))
         elif self._trouble_left(item, decision, seen) is not None:
             self._begin(self._settle_trouble(item, decision))
@@ -497,6 +502,10 @@ class Loop:
         It is not over while an order is owed: that nothing was done about it for once proves
         nothing.
         """
+        status = status_of(seen)
+        if status is None or (status.trouble is None and not decision.trouble):
+            # As nearly always.
+            return None
         told = trouble_after(item, seen, decision.trouble, self._clock.now())
         if told is None or decision.trouble:
             return told

@@ -28,6 +28,7 @@ LONGEST = {
     "ControlledJob": MAX_CONTROLLED_NAME,
     "Calendar": MAX_LABEL,
     "Queue": MAX_LABEL,
+    "Cohort": MAX_LABEL,
     "Job": MAX_JOB_NAME,
 }
 

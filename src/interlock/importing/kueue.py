@@ -19,11 +19,12 @@ from interlock.importing.fields import (
     take_one,
     title_of,
 )
+from interlock.importing.kueue_cohorts import Cohorts, are_fair
 from interlock.importing.kueue_jobs import API_VERSIONS as JOB_VERSIONS
 from interlock.importing.kueue_jobs import Lines, LocalQueue, space_of, take_job
 from interlock.importing.kueue_queues import PATHS, STOPS, queue_spec, tell_flavor
 from interlock.importing.kueue_ready import API_VERSIONS as CONFIGURATION_VERSIONS
-from interlock.importing.kueue_ready import configuration_in, ready_of
+from interlock.importing.kueue_ready import FIRST, configuration_in, ready_of
 from interlock.importing.templates import SERVER_FIELDS, marks_of
 from interlock.importing.unrendered import in_kind, in_object
 
@@ -57,7 +58,7 @@ def import_kueue(draft: Draft, source: bytes) -> None:
     if not given["ClusterQueue"] and not draft.has_flaws:
         rest = [one for objects in given.values() for one in objects]
         raise BadSourceError([no_such([*rest, *others], _EXPECTED, "ClusterQueue")])
-    _Import(draft).run(given)
+    _Import(draft, Cohorts(draft, given["ClusterQueue"])).run(given)
     draft.settle()
     for one in others:
         draft.leave_out(one.line_of(), title_of(one), _why_left(one))
@@ -85,8 +86,9 @@ def _why_left(one: Fields) -> str:
 class _Import:
     """What was found so far: what is said about Queues comes before them, and Jobs come last."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: Draft, cohorts: Cohorts) -> None:
         self._draft = draft
+        self._cohorts = cohorts
         self._local: dict[tuple[str, str], LocalQueue] = {}
         self._priorities: dict[str, int] = {}
         self._ready: dict[str, Any] | None = None
@@ -98,8 +100,7 @@ class _Import:
         for one in given["ResourceFlavor"]:
             self._attempt(one, tell_flavor)
         for one in given["Cohort"]:
-            why = "a Queue has its own quota alone: it neither borrows nor lends"
-            self._draft.leave_out(one.line_of(), title_of(one), why)
+            self._attempt(one, self._cohorts.tell)
         for one in given["WorkloadPriorityClass"]:
             self._attempt(one, self._take_priority)
         for one in given["LocalQueue"]:
@@ -152,6 +153,7 @@ class _Import:
 
     def _take_configuration(self, draft: Draft, given: Fields) -> None:
         del draft
+        self._cohorts.are_fair = are_fair(given, is_first=given.raw("apiVersion") == FIRST)
         self._ready = ready_of(given)
 
     def _take_queue(self, draft: Draft, given: Fields) -> None:
@@ -170,7 +172,8 @@ class _Import:
             why = f"a Queue's name has at most {longest} characters, and no dots: {quoted(old)}"
             metadata.note("name", "is another one", why, f"it is called {name}")
         local = [one for one in self._local.values() if one.cluster_queue == old]
-        spec = queue_spec(given, list(dict.fromkeys(one.namespace for one in local)))
+        spaces = list(dict.fromkeys(one.namespace for one in local))
+        spec = queue_spec(given, spaces, self._cohorts)
         if self._ready is not None:
             spec["waitForPodsReady"] = self._ready
         made = len(draft.objects)
@@ -207,10 +210,6 @@ class _Import:
             why = "whether Kueue waits is said in its Configuration, which the file does not have"
             instead = "no Queue does; put the Configuration into the file to have it carried over"
             tell("waitForPodsReady", "is not known", why, instead)
-        elif self._ready and self._ready["blockAdmission"] and len(self._queues) > 1:
-            why = "Kueue lets nobody into any queue while a Job of one of them is not ready"
-            instead = "each Queue lets nobody in while a Job of its own is not ready"
-            tell("waitForPodsReady.blockAdmission", "is narrower", why, instead)
         why = "Kueue lets no Job in whose pods ask for what no flavor of its ClusterQueue has"
         instead = "the Queue takes no notice of what it does not name"
         tell("spec.resourceGroups", "other resources are not refused", why, instead)

@@ -7,9 +7,10 @@ from typing import Any
 
 from interlock.importing.drafts import Draft, quoted
 from interlock.importing.fields import Fields
+from interlock.importing.kueue_amounts import sum_of
+from interlock.importing.kueue_cohorts import PATHS as COHORT_PATHS
+from interlock.importing.kueue_cohorts import Cohorts, Quota, preemption_of, quota_of
 from interlock.resources.queue import TASKS
-from interlock.resources.values.amounts import EXPECTED, MOST, Amount, format_milli
-from interlock.resources.values.quantities import parse_quantity
 
 #: What our fields are called there.
 PATHS = (
@@ -19,11 +20,11 @@ PATHS = (
     (r"spec\.preemption\.withinQueue", "spec.preemption.withinClusterQueue"),
     (r"spec\.namespaceSelector\.matchNames", "spec.namespaceSelector"),
     (r"spec\.waitForPodsReady", "waitForPodsReady of the Configuration"),
+    *COHORT_PATHS,
 )
 STOPS = ("None", "Hold", "HoldAndDrain")
 #: What every namespace is called in its labels.
 _NAME_LABEL = "kubernetes.io/metadata.name"
-_ALONE = "a Queue has its own quota alone: it neither borrows nor lends"
 #: What Kueue counts pods with.
 _PODS = "pods"
 #: What is written although it is the default, by the API server.
@@ -34,30 +35,29 @@ _USUAL_FUNGIBILITY = {
 }
 
 
-def queue_spec(given: Fields, spaces: Sequence[str]) -> dict[str, Any]:
+def queue_spec(given: Fields, spaces: Sequence[str], cohorts: Cohorts) -> dict[str, Any]:
     """What a Queue says, of a ClusterQueue; `spaces` are the namespaces of its LocalQueues."""
     spec = given.within("spec")
-    made: dict[str, Any] = {"resources": _resources(spec)}
+    cohort = cohorts.of(spec)
+    quotas = _quotas(spec, has_cohort=cohort is not None)
+    made: dict[str, Any] = {"resources": {name: _nominal(found) for name, found in quotas.items()}}
+    made |= cohorts.lending(spec, cohort, quotas)
     if order := spec.one_of("queueingStrategy", "StrictFIFO", "BestEffortFIFO"):
         made["order"] = order
     if (stop := spec.one_of("stopPolicy", *STOPS)) not in (None, "None"):
         made["stop"] = stop
-    if within := _preemption(spec.within("preemption")):
-        made["preemption"] = {"withinQueue": within}
+    if preemption := preemption_of(spec.within("preemption")):
+        made["preemption"] = preemption
     if (names := _names(spec, spaces)) is not None:
         made["namespaceSelector"] = {"matchNames": names}
-    for name in ("cohort", "cohortName"):
-        if cohort := spec.text(name):
-            spec.note(name, f"{quoted(cohort)} is not carried over", _ALONE, "its nominal quota")
     _tell_fungibility(spec.within("flavorFungibility"))
     for name in ("admissionChecks", "admissionChecksStrategy"):
         if spec.raw(name):
             why = "a Queue asks nobody else before it lets a Job in"
             spec.note(name, "is not carried over", why, "room in the quota is enough")
-    for name in ("fairSharing", "admissionScope"):
-        if spec.raw(name):
-            why = "the order of a Queue is one of priority and of creation"
-            spec.note(name, "is not carried over", why, "that order")
+    if spec.raw("admissionScope"):
+        why = "the order of a Queue is one of priority and of creation"
+        spec.note("admissionScope", "is not carried over", why, "that order")
     spec.tell_rest()
     return made
 
@@ -77,8 +77,9 @@ def tell_flavor(draft: Draft, given: Fields) -> None:
     spec.tell_rest()
 
 
-def _resources(spec: Fields) -> dict[str, Any]:
-    amounts: dict[str, list[Amount]] = {}
+def _quotas(spec: Fields, *, has_cohort: bool) -> dict[str, list[Quota]]:
+    """What each flavor says of each resource, under our names."""
+    quotas: dict[str, list[Quota]] = {}
     seen: set[str] = set()
     for group in spec.each("resourceGroups"):
         covered = group.texts("coveredResources")
@@ -89,93 +90,40 @@ def _resources(spec: Fields) -> dict[str, Any]:
         flavors = list(group.each("flavors"))
         group.require("flavors", flavors)
         for flavor in flavors:
-            for name, amount in _quotas(flavor, covered).items():
-                amounts.setdefault(name, []).append(amount)
+            for name, quota in _flavor(flavor, covered, has_cohort=has_cohort).items():
+                quotas.setdefault(name, []).append(quota)
         if len(flavors) > 1:
-            told = ", ".join(f"{name} {_sum(amounts[name])}" for name in covered)
+            told = ", ".join(f"{name} {_nominal(quotas[name])}" for name in covered)
             why = "in Kueue the pods of a Job have to fit into one flavor, and here into the sum"
             group.note("flavors", f"{len(flavors)} flavors are one quota", why, told)
         group.tell_rest()
-    spec.require("resourceGroups", amounts)
-    if _PODS in amounts:
+    spec.require("resourceGroups", quotas)
+    if _PODS in quotas:
         why = "tasks are what a Queue counts, and a batch Job is one task with all its pods"
         spec.note("resourceGroups", f"{quoted(_PODS)} is not carried over", why, TASKS)
-    return {(TASKS if name == _PODS else name): _sum(found) for name, found in amounts.items()}
+    return {(TASKS if name == _PODS else name): found for name, found in quotas.items()}
 
 
-def _sum(amounts: Sequence[Amount]) -> int | str:
-    if len(amounts) == 1:
-        return amounts[0].written
-    return format_milli(sum(amount.milli for amount in amounts))
+def _nominal(quotas: Sequence[Quota]) -> int | str:
+    return sum_of([one.nominal for one in quotas])
 
 
-def _quotas(flavor: Fields, covered: Sequence[str]) -> dict[str, Amount]:
-    """The nominal quota of each resource in a flavor."""
+def _flavor(flavor: Fields, covered: Sequence[str], *, has_cohort: bool) -> dict[str, Quota]:
+    """What a flavor says of each resource."""
     flavor.require("name", flavor.text("name"))
-    found: dict[str, Amount] = {}
+    found: dict[str, Quota] = {}
     for one in flavor.each("resources"):
         name = one.text("name") or ""
         one.require("name", name)
         if name in found or name not in covered:
             words = "twice" if name in found else "and not covered by the group"
             raise one.wrong("name", f"{quoted(name)} is given {words}")
-        one.require("nominalQuota", one.data.get("nominalQuota") is not None)
-        found[name] = _amount(one, "nominalQuota")
-        for limit in ("borrowingLimit", "lendingLimit"):
-            if one.data.get(limit) is not None:
-                told = f"{_amount(one, limit)} is not carried over"
-                one.note(limit, told, _ALONE, "its nominal quota")
+        found[name] = quota_of(one, has_cohort=has_cohort)
         one.tell_rest()
     if lacking := [name for name in covered if name not in found]:
         raise flavor.wrong("resources", f"{quoted(lacking[0])} is covered by the group and missing")
     flavor.tell_rest()
     return found
-
-
-def _amount(given: Fields, name: str) -> Amount:
-    """An amount, as Kubernetes writes it."""
-    value = given.raw(name)
-    try:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise ValueError(EXPECTED)
-        return _read_amount(value)
-    except ValueError as error:
-        raise given.wrong(name, f"{error}, found {quoted(str(value))}") from None
-
-
-def _read_amount(value: float | str) -> Amount:
-    try:
-        return Amount.read(value if isinstance(value, int) else str(value))
-    except ValueError:
-        # Ours know no 1e3 and no .5.
-        text = str(value)
-        scale, number = (1, text[:-1]) if text.endswith("m") else (1000, text)
-        try:
-            milli = parse_quantity(number) * scale
-        except ValueError:
-            raise ValueError(EXPECTED) from None
-        if milli > MOST * 1000:
-            raise
-        return Amount(milli)
-
-
-def _preemption(given: Fields) -> str | None:
-    within = given.one_of(
-        "withinClusterQueue", "Never", "LowerPriority", "LowerOrNewerEqualPriority"
-    )
-    reclaim = given.one_of("reclaimWithinCohort", "Never", "LowerPriority", "Any")
-    if reclaim not in (None, "Never"):
-        told = f"{quoted(reclaim or '')} is not carried over"
-        given.note("reclaimWithinCohort", told, _ALONE, "nobody else has its quota")
-    borrow = given.within("borrowWithinCohort")
-    policy = borrow.one_of("policy", "Never", "LowerPriority")
-    borrow.pass_over("maxPriorityThreshold")
-    if policy not in (None, "Never"):
-        told = f"{quoted(policy or '')} is not carried over"
-        given.note("borrowWithinCohort", told, _ALONE, "nobody of another Queue is put back")
-    borrow.tell_rest()
-    given.tell_rest()
-    return None if within == "Never" else within
 
 
 def _tell_fungibility(given: Fields) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 from interlock.importing.drafts import quoted
 from interlock.importing.fields import Fields
 from interlock.resources.door.manifests import Document, ManifestError, read_manifests
-from interlock.resources.ready_gate import MAX_BACKOFF_S
+from interlock.resources.ready_gate import MAX_BACKOFF_S, BlockScope
 from interlock.resources.values.durations import format_duration, parse_duration
 
-API_VERSIONS = ("config.kueue.x-k8s.io/v1beta2", "config.kueue.x-k8s.io/v1beta1")
+FIRST = "config.kueue.x-k8s.io/v1beta1"
+API_VERSIONS = ("config.kueue.x-k8s.io/v1beta2", FIRST)
 #: The file that Kueue reads it from, in a ConfigMap.
 _FILE = "controller_manager_config.yaml"
 _BLOCK = "waitForPodsReady"
@@ -28,9 +29,10 @@ _PROCESS = (
     *("pprofBindAddress", "syncPeriod", "cacheNamespace", "gracefulShutDown", "queueVisibility"),
     *("visibilityServer", "visibility", "featureGates"),
 )
+#: What is about its cohorts, and read elsewhere.
+_ELSEWHERE = ("fairSharing",)
 #: What is about its queues, each with why it is lost and what is done instead.
 _LOST = {
-    "fairSharing": ("the order of a Queue is one of priority and of creation", "that order"),
     "admissionFairSharing": (
         "the order of a Queue is one of priority and of creation, whoever used it before",
         "that order",
@@ -59,10 +61,10 @@ def ready_of(given: Fields) -> dict[str, Any] | None:
 
     What is not written is what the version of the Configuration takes it for.
     """
-    is_first = given.raw("apiVersion") == API_VERSIONS[1]
+    is_first = given.raw("apiVersion") == FIRST
     block = given.within(_BLOCK)
     is_off = bool(given.mapping("featureGates").get(_DISABLED))
-    given.pass_over(*_PROCESS)
+    given.pass_over(*_PROCESS, *_ELSEWHERE)
     for name, (why, instead) in _LOST.items():
         if given.raw(name):
             given.note(name, "is not carried over", why, instead)
@@ -114,8 +116,11 @@ def _waiting(block: Fields, is_first: bool) -> dict[str, Any]:
         "enable": True,
         "timeout": timeout,
         "blockAdmission": _blocks(block, is_first),
-        "recoveryTimeout": recovery or timeout,
     }
+    if made["blockAdmission"]:
+        # Kueue knows one block, for all of its queues.
+        made["blockScope"] = BlockScope.SYSTEM.value
+    made["recoveryTimeout"] = recovery or timeout
     if strategy := _strategy(block.within("requeuingStrategy")):
         made["requeuingStrategy"] = strategy
     block.tell_rest()

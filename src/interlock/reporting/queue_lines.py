@@ -17,6 +17,7 @@ from interlock.admission.queues.ledger import Ledger
 from interlock.admission.queues.seats import holder_of, live, records_of
 from interlock.admission.ready_timers import clock_of, policy_of
 from interlock.control.cache import Cache
+from interlock.reporting.cohort_why import Cohort
 from interlock.reporting.estimate import pace_of
 from interlock.reporting.queue_places import QueuePlaces
 from interlock.reporting.queue_policy import ReadyValue, ready_values
@@ -45,7 +46,7 @@ from interlock.resources.queue import (
     member_of,
     taken,
 )
-from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.ready_gate import WaitForPodsReady, read_policy
 from interlock.resources.values.amounts import format_milli
 
 #: How many of a line are told when nothing is said.
@@ -219,7 +220,7 @@ class QueueReader:
             return self._known.system
         record = next(records_of(self._known, name), None)
         member = member_of(record, name) if record is not None else None
-        return member.ready if member is not None else None
+        return read_policy(member.ready) if member is not None else None
 
     def shares(self, name: str) -> tuple[Share, ...]:
         """What the holders of a quota that may still be doing something hold of it."""
@@ -246,16 +247,33 @@ class QueueReader:
     def free(self, name: str) -> dict[str, int]:
         """What its Jobs may still use, of its own and of what others lend, in thousandths."""
         queue = self._known.queue(name)
-        if queue is None:
-            return {}
+        return self._ledger(queue).free(name) if queue is not None else {}
+
+    def _ledger(self, queue: Queue) -> Ledger:
+        """What is in use of what a Queue and those that lend to it have."""
+        name = queue.metadata.name
+        ledger = Ledger(self._members(queue))
+        for share in self._shares(records_of(self._known, name)):
+            ledger.add(share.holder.queue, share.held)
+        return ledger
+
+    def _members(self, queue: Queue) -> tuple[Member, ...]:
+        """A Queue and those that lend to it."""
+        name = queue.metadata.name
         home = next(records_of(self._known, name), None)
         members = live(home.status.members) if home is not None else ()
         if queue.spec.cohort is None or all(one.queue != name for one in members):
-            members = (Member(queue=name, version=queue.version, limits=queue.spec.resources),)
-        ledger = Ledger(members)
-        for share in self._shares(records_of(self._known, name)):
-            ledger.add(share.holder.queue, share.held)
-        return ledger.free(name)
+            return (Member(queue=name, version=queue.version, limits=queue.spec.resources),)
+        return members
+
+    def _cohort(self, queue: Queue) -> Cohort | None:
+        """The cohort of a Queue, once it has its seat there."""
+        members = {member.queue: member for member in self._members(queue)}
+        own = members.pop(queue.metadata.name)
+        if queue.spec.cohort is None:
+            return None
+        others = tuple(members.values())
+        return Cohort(queue.spec.cohort, own, others, queue.spec.preemption)
 
     def _waiting(self, name: str, shares: Sequence[Share]) -> int:
         """How many wait that were not granted their part yet."""
@@ -307,6 +325,13 @@ class QueueReader:
             refusal=refusal_of(self._known, job, demand),
             free=self.free(name),
             shares=shares,
+            ledger=self._ledger(queue) if queue is not None else None,
+            cohort=self._cohort(queue) if queue is not None else None,
+            others=tuple(
+                share
+                for share in self._shares(records_of(self._known, name))
+                if share.holder.queue != name
+            ),
             unready=self._unready(name, shares),
             clock=clock_of(job, policy_of(job, queue, self._system(name))),
             is_granted=self.has_part(job),

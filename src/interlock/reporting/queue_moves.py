@@ -65,8 +65,11 @@ def moves_of(before: Job | None, after: Job, since: datetime) -> Iterator[Move]:
     `since`.
     """
     yield from _let_in(before, after, since)
-    yield from _ready(before, after, since)
-    yield from _evicted(before, after, since)
+    # Most Jobs have neither.
+    if after.status.conditions:
+        yield from _ready(before, after, since)
+    if after.status.admission.eviction is not None:
+        yield from _evicted(before, after, since)
 
 
 def _let_in(before: Job | None, after: Job, since: datetime) -> Iterator[Move]:
@@ -199,7 +202,9 @@ class QueueMoves:
         """A Queue and a priority, as they are told: only so many are told apart."""
         if queue not in self._labels and len(self._labels) >= MOST_QUEUES:
             queue = OTHER
-        known, told = self._labels.setdefault(queue, set()), str(priority)
+        told, known = str(priority), self._labels.get(queue)
+        if known is None:
+            known = self._labels[queue] = set()
         if told not in known and len(known) >= MOST_PRIORITIES:
             return queue, OTHER
         known.add(told)

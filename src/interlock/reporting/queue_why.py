@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from interlock.admission.queues.ledger import Ledger
 from interlock.admission.ready_timers import Clock
+from interlock.reporting.cohort_why import Cohort, cohort_words, lenders_of
 from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.job import Job, JobPhase
 from interlock.resources.queue import Demand, QueueOrder, QuotaHolder, taken
@@ -81,6 +83,11 @@ class QueueView(Struct, frozen=True, kw_only=True):
     #: allowed now.
     free: dict[str, int]
     shares: tuple[Share, ...] = ()
+    #: What all use that share the Queue's record; None where nothing is known of it.
+    ledger: Ledger | None = None
+    #: The others of its cohort, and what their Jobs hold.
+    cohort: Cohort | None = None
+    others: tuple[Share, ...] = ()
     #: Who keeps everybody out until they are ready.
     unready: tuple[Unready, ...] = ()
     #: When the Job is put back that was let in, unless it is ready or placed by then.
@@ -153,14 +160,17 @@ def _gated(view: QueueView, lacks: Mapping[str, int], space: str, now: datetime)
 
 
 def _no_room(view: QueueView, lacks: Mapping[str, int], space: str, now: datetime) -> QueueWait:
-    holders = tuple(_holding(view.shares, lacks))
+    own = tuple(_holding(view.shares, lacks))
+    holders = (*own, *_holding(_lent(view, lacks), lacks))
     least = view.demand.least
     some = f" (to start with {least})" if least < view.demand.tasks else ""
     message = f"queue {view.name} has no room: {_needs(lacks, view.free)}{some}"
-    held = _held_by(holders, lacks, space)
+    told = [message, _held_by(own, lacks, space)]
+    if view.cohort is not None and view.ledger is not None:
+        told.append(cohort_words(view.cohort, view.ledger, lacks))
     return QueueWait(
         reason=WaitReason.QUOTA_TAKEN,
-        message=f"{message}; {held}" if held else message,
+        message="; ".join(filter(None, told)),
         needs={name: format_milli(amount) for name, amount in lacks.items()},
         free={name: format_milli(_left(view.free, name)) for name in lacks},
         holders=tuple(_in(space, holders)),
@@ -200,22 +210,23 @@ def room_by(view: QueueView, now: datetime) -> datetime | None:
     Those who hold the quota now give it back when their own definitions stop them; of those who
     come later and go first nothing is known.
     """
-    if not view.is_whole:
+    if not view.is_whole or view.ledger is None:
         return None
-    free = dict(view.free)
+    ledger, wanted = view.ledger.copy(), dict[str, int]()
     for demand in (*(one.demand for one in view.before), view.demand):
         for name, amount in taken(demand.least, demand.each).items():
-            if name in free:
-                free[name] -= amount
+            wanted[name] = wanted.get(name, 0) + amount
     ends = sorted(
-        ((share.ends_by, share.held) for share in view.shares if share.ends_by is not None),
+        (
+            (share.ends_by, share)
+            for share in (*view.shares, *view.others)
+            if share.ends_by is not None
+        ),
         key=lambda one: one[0],
     )
-    for moment, held in ends:
-        for name, amount in held.items():
-            if name in free:
-                free[name] += amount
-        if all(amount >= 0 for amount in free.values()):
+    for moment, share in ends:
+        ledger.add(share.holder.queue, share.held, -1)
+        if ledger.has_room(view.name, wanted):
             # One that should have ended already is being stopped; nobody knows how long it takes.
             return moment if moment > now else None
     return None
@@ -270,6 +281,16 @@ def _needs(lacks: Mapping[str, int], free: Mapping[str, int]) -> str:
 
 def _left(free: Mapping[str, int], name: str) -> int:
     return max(0, free.get(name, 0))
+
+
+def _lent(view: QueueView, lacks: Mapping[str, int]) -> tuple[Share, ...]:
+    """What Jobs of the Queues hold that have what is lacking."""
+    if view.cohort is None or view.ledger is None:
+        return ()
+    lenders = {
+        name for one in lacks for name, _ in lenders_of(view.cohort, view.ledger, one, lacks)
+    }
+    return tuple(share for share in view.others if share.holder.queue in lenders)
 
 
 def _held_by(holders: Sequence[Share], lacks: Mapping[str, int], space: str) -> str:

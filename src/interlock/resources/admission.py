@@ -141,6 +141,8 @@ class EvictionCause(StrEnum):
     UNSCHEDULED = "Unscheduled"
     #: It was not ready in time as often as it may be.
     REQUEUING_LIMIT_EXCEEDED = "RequeuingLimitExceeded"
+    #: Another Queue of its cohort takes back what it has lent, or has the smaller part of it.
+    IN_COHORT = "InCohort"
 
 
 class Eviction(Noun):

@@ -206,8 +206,9 @@ class Member(Noun):
     stop: StopPolicy = StopPolicy.NONE
     #: Whether nobody is let in while somebody who was is not ready, and of whom that is asked.
     blocks: bool = False
-    #: What holds for all Queues that do not say otherwise, as the control plane was told.
-    ready: WaitForPodsReady | None = None
+    #: What holds for all Queues that do not say otherwise, as the control plane was told: the JSON
+    #: of a waitForPodsReady. A text, since an API server bounds what the rules in a list may cost.
+    ready: str = ""
     scope: BlockScope = BlockScope.QUEUE
     #: The number of its seat in this record; a lower one than is written here is of the past.
     seat: int = 0

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated
 
+import msgspec
 from msgspec import Struct
 
+from interlock.resources.codec import decoder_for, encode
 from interlock.resources.metadata import Noun
 from interlock.resources.rules import Limit, SomeTime
 from interlock.resources.values.durations import Duration
@@ -100,6 +103,7 @@ class ReadyPolicy(Struct, frozen=True, kw_only=True):
 
 
 OFF = ReadyPolicy()
+_READER = decoder_for(WaitForPodsReady)
 
 
 def ready_policy(*layers: WaitForPodsReady | None) -> ReadyPolicy:
@@ -112,6 +116,20 @@ def ready_policy(*layers: WaitForPodsReady | None) -> ReadyPolicy:
         made.update(values_of(layer))
     policy = ReadyPolicy(**made)  # type: ignore[arg-type]
     return policy if policy.is_on else OFF
+
+
+@lru_cache(maxsize=8)
+def policy_text(layer: WaitForPodsReady | None) -> str:
+    """A layer as it is kept in a record: JSON; nothing for none."""
+    return "" if layer is None else encode(layer).decode()
+
+
+def read_policy(text: str) -> WaitForPodsReady | None:
+    """A layer that was kept; None for none, and for one that a newer version wrote."""
+    try:
+        return _READER.decode(text) if text else None
+    except (msgspec.ValidationError, msgspec.DecodeError):
+        return None
 
 
 def values_of(layer: WaitForPodsReady) -> dict[str, object]:

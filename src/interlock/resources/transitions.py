@@ -238,17 +238,21 @@ def _conditions(
 
     Admitted is taken back when the Job is put back, and comes again with it.
     """
-    known = {condition.type: condition.status for condition in held}
     due: dict[str, ConditionStatus] = {}
-    if admission in _LET_IN and known.get("Admitted") is not ConditionStatus.TRUE:
+    is_told = False
+    for condition in held:
+        if condition.type == "Admitted":
+            is_told = condition.status is ConditionStatus.TRUE
+    if admission in _LET_IN and not is_told:
         due["Admitted"] = ConditionStatus.TRUE
-    elif admission is AdmissionPhase.WAITING and known.get("Admitted") is ConditionStatus.TRUE:
+    elif admission is AdmissionPhase.WAITING and is_told:
         due["Admitted"] = ConditionStatus.FALSE
     if phase in _ENDS:
         due["Complete" if phase is JobPhase.SUCCEEDED else "Failed"] = ConditionStatus.TRUE
     if not due:
         return held
-    return tuple(condition for condition in held if condition.type not in due) + tuple(
-        Condition(type=kind, status=status, reason=phase.value, last_transition_time=now)
-        for kind, status in due.items()
-    )
+    reason = phase.value
+    told = [condition for condition in held if condition.type not in due]
+    for kind, status in due.items():
+        told.append(Condition(type=kind, status=status, reason=reason, last_transition_time=now))
+    return tuple(told)

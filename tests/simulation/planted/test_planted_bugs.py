@@ -39,6 +39,7 @@ ALL_PROMISES = {
 for _table in (
     "admission",
     "cohorts",
+    "default_queue",
     "eviction",
     "execution",
     "loop_and_store",

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase, EvictionReason
 from interlock.resources.codec import encode
+from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.ends import culprit
 from interlock.resources.job import (
     JOB_FINALIZER,
@@ -313,7 +314,7 @@ def _gives_up(before: Job, after: Job) -> bool:
 
     Whether there was a reason for it is seen as it is put back; see `PutBackForCause`.
     """
-    is_queued = before.spec.queue is not None and before.spec.active
+    is_queued = queue_asked(before.spec, DEFAULT_QUEUE) is not None and before.spec.active
     return is_queued and replace(before.spec, active=False) == after.spec
 
 
@@ -365,7 +366,9 @@ class InOrder(Promise):
 
     def _may_stand(self, job: Job) -> bool:
         """Whether a Job stands in lines of locks: with a Queue, while it holds its part of that."""
-        if job.spec.queue is None or job.spec.target is not None:
+        if not self.truth.is_settled(DEFAULT_QUEUE) and job.spec.queue is None:
+            return False
+        if self.truth.queue_asked(job) is None or job.spec.target is not None:
             return True
         since = self.truth.part_since.get((job.metadata.uid, job.status.admission.epoch))
         return since is not None and self.truth.now - since > self.truth.patience

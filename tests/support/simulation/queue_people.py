@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from interlock.errors import AlreadyExistsError, ConflictError, NotFoundError
+from interlock.resources.default_queue import DEFAULT_QUEUE
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.queue import Queue, QueueSpec
 from interlock.resources.transitions import has_ended
@@ -17,6 +18,9 @@ _TRIES = 50
 
 class QueuePeople(People):
     """Carries out the steps of a script that people do, those about Queues too."""
+
+    #: Those that everybody finds in the end.
+    queues: tuple[str, ...] = QUEUES
 
     async def _do(self, act: Act) -> None:
         match act:
@@ -36,7 +40,7 @@ class QueuePeople(People):
     async def tidy_up(self) -> None:
         """Have every Queue there, with room for everybody, and every Job active."""
         await super().tidy_up()
-        for name in QUEUES:
+        for name in self.queues:
             queue = self._truth.queues.get(name)
             # Where it is, it stays: whoever moves does so in the middle of things.
             ample = replace(AMPLE, cohort=queue.spec.cohort if queue is not None else None)
@@ -61,3 +65,9 @@ class QueuePeople(People):
             except ConflictError:
                 continue
             return
+
+
+class MachinePeople(QueuePeople):
+    """The same where there is a default Queue."""
+
+    queues = (*QUEUES, DEFAULT_QUEUE)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase, EvictionReason
+from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.job import Job, keeps_its_turn, order_of_acceptance
 from interlock.resources.queue import (
     TASKS,
@@ -154,7 +155,9 @@ class QuotaKept(Promise):
         if demand is None:
             return
         each = {name: amount.milli for name, amount in holder.each.items()}
-        is_right = each == demand.each and demand.least <= holder.tasks <= demand.tasks
+        # Of a Queue that it did not choose a Job takes what there is, as it was at that moment.
+        least = 1 if self.truth.by_uid[holder.uid].spec.queue is None else demand.least
+        is_right = each == demand.each and least <= holder.tasks <= demand.tasks
         if not is_right or demand.queue != holder.queue:
             raise self.broken(f"{holder.job} is granted what it did not ask for", holder.job)
 
@@ -184,8 +187,10 @@ class QuotaKept(Promise):
         before, after = jobs_of(change)
         if after is None or not _is_let_in(before, after) or self.truth.writer == "user":
             return
-        name, queue, grant = after.metadata.name, after.spec.queue, after.status.admission.quota
+        name, grant = after.metadata.name, after.status.admission.quota
+        queue = _queue_of(after)
         if queue is None:
+            self._check_default(after)
             return
         epoch = after.status.admission.epoch
         held = [
@@ -198,11 +203,19 @@ class QuotaKept(Promise):
         if (grant.queue, grant.token, grant.tasks) != (queue, held[0].token, held[0].tasks):
             raise self.broken(f"{name} is admitted with a part that is not its own", name)
 
+    def _check_default(self, job: Job) -> None:
+        """Nobody is let in past the default Queue, but for who was before that was heard of."""
+        queue = self.truth.queue_asked(job)
+        if queue is not None and self.truth.is_settled(queue):
+            name = job.metadata.name
+            raise self.broken(f"{name} is admitted without asking queue {queue}", name)
+
     def starts(self, life: Life) -> None:
         """No more tasks of a Job run than it was granted."""
         uid = life.order.job_uid
         job = self.truth.by_uid.get(uid)
-        if job is None or job.spec.queue is None or life.order.id in self.truth.strangers:
+        queue = _queue_of(job) if job is not None else None
+        if job is None or queue is None or life.order.id in self.truth.strangers:
             return
         grant = job.status.admission.quota
         alive = len({life.order.index for life in self.truth.alive(uid)})
@@ -210,7 +223,7 @@ class QuotaKept(Promise):
             allowed = 0 if grant is None else grant.tasks
             name = job.metadata.name
             raise self.broken(f"{alive} tasks of {name} run, granted are {allowed}", name)
-        if not any(holder.uid == uid for holder in self._holders(job.spec.queue)):
+        if not any(holder.uid == uid for holder in self._holders(queue)):
             told = f"{life.order.name} starts, and no quota knows of it"
             raise self.broken(told, job.metadata.name)
 
@@ -276,7 +289,7 @@ class QueueInOrder(Promise):
         truth = self.truth
         granted = {(holder.uid, holder.epoch) for holder in record.status.holders}
         for other in truth.jobs.values():
-            demand = demand_of(other)
+            demand = demand_of(other, self.truth.queue_asked(other) or "")
             if (
                 demand is None
                 or demand.queue != member.queue
@@ -371,7 +384,7 @@ class PutBackForCause(Promise):
         requeue = job.status.admission.requeue
         tries = 0 if requeue is None else requeue.count
         return any(
-            name == job.spec.queue and has_had(queue, tries)
+            name == _queue_of(job) and has_had(queue, tries)
             for (name, _), queue in self.truth.queue_versions.items()
         )
 
@@ -380,11 +393,11 @@ class PutBackForCause(Promise):
         policies = {
             queue.spec.preemption.within_queue
             for (name, _), queue in self.truth.queue_versions.items()
-            if name == job.spec.queue
+            if name == _queue_of(job)
         }
         return self._is_reclaimed(job) or (
             any(
-                other.spec.queue == job.spec.queue
+                queue_asked(other.spec, DEFAULT_QUEUE) == _queue_of(job)
                 and (
                     other.spec.priority > job.spec.priority
                     or (
@@ -400,10 +413,10 @@ class PutBackForCause(Promise):
     def _is_reclaimed(self, job: Job) -> bool:
         """Whether somebody in another Queue of its cohort may have its place."""
         versions = self.truth.queue_versions.items()
-        cohorts = {queue.spec.cohort for (name, _), queue in versions if name == job.spec.queue}
+        cohorts = {queue.spec.cohort for (name, _), queue in versions if name == _queue_of(job)}
         lower = {ReclaimPolicy.LOWER_PRIORITY, BorrowPolicy.LOWER_PRIORITY}
         for (name, _), queue in versions:
-            if name == job.spec.queue or queue.spec.cohort not in cohorts - {None}:
+            if name == _queue_of(job) or queue.spec.cohort not in cohorts - {None}:
                 continue
             policy = queue.spec.preemption
             policies = {policy.reclaim_within_cohort, policy.borrow_within_cohort.policy}
@@ -416,9 +429,15 @@ class PutBackForCause(Promise):
 
     def _was_drained(self, job: Job) -> bool:
         return any(
-            name == job.spec.queue and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN
+            name == _queue_of(job) and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN
             for (name, _), queue in self.truth.queue_versions.items()
         )
+
+
+def _queue_of(job: Job) -> str | None:
+    """The Queue that a Job names, or by which it was let in."""
+    grant = job.status.admission.quota
+    return job.spec.queue or (grant.queue if grant is not None else None)
 
 
 def has_had(queue: Queue, tries: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.job import JobSpec
 from interlock.resources.queue import (
     BorrowPolicy,
@@ -98,6 +99,43 @@ def _spec(random: Random, order: QueueOrder | None, *, is_edit: bool = False) ->
     )
 
 
+def with_default_queue(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues in which the first is the default one, and few Jobs name it.
+
+    It is there from the beginning, or made while Jobs wait and run; and now and then deleted.
+    """
+    steps = [_by_default(step, random) for step in script]
+    comes_at = random.choice((0.0, 0.0, random.uniform(1.0, 120.0)))
+    steps = [
+        replace(step, at=max(step.at, comes_at)) if _is_about_default(step) else step
+        for step in steps
+    ]
+    length = script[-1].at if script else 300.0
+    for _ in range(random.choice((0, 1, 2))):
+        gone_at = random.uniform(1.0, length)
+        steps.append(Step(gone_at, RemoveQueue(DEFAULT_QUEUE)))
+        if random.random() < 0.5:
+            back = ApplyQueue(DEFAULT_QUEUE, _spec(random, None))
+            steps.append(Step(gone_at + random.uniform(0.1, 60.0), back))
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+def _is_about_default(step: Step) -> bool:
+    return isinstance(step.act, ApplyQueue | RemoveQueue) and step.act.name == DEFAULT_QUEUE
+
+
+def _by_default(step: Step, random: Random) -> Step:
+    act = step.act
+    if isinstance(act, ApplyQueue | RemoveQueue) and act.name == QUEUES[0]:
+        return Step(step.at, replace(act, name=DEFAULT_QUEUE))
+    if not isinstance(act, CreateJob) or act.spec.queue != QUEUES[0]:
+        return step
+    named = act.spec.process is None or random.random() < 0.1
+    return Step(
+        step.at, replace(act, spec=replace(act.spec, queue=DEFAULT_QUEUE if named else None))
+    )
+
+
 def with_preemption(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
     """The script with Queues in which some Jobs have to make room for others."""
     policy = random.choice(tuple(PreemptionPolicy))
@@ -112,7 +150,7 @@ def _preempting(step: Step, policy: PreemptionPolicy, random: Random) -> Step:
         preemption = Preemption(within_queue=policy)
         spec = replace(act.spec, resources=scarce, preemption=preemption)
         return Step(step.at, ApplyQueue(act.name, spec))
-    if isinstance(act, CreateJob) and act.spec.queue is not None:
+    if isinstance(act, CreateJob) and queue_asked(act.spec, DEFAULT_QUEUE) is not None:
         return _prioritized(step, random)
     return step
 

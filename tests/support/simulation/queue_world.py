@@ -6,9 +6,15 @@ from random import Random
 
 from support.simulation.faults import FaultRates
 from support.simulation.pod_world import PodWorld, RivalPodWorld
-from support.simulation.queue_people import QueuePeople
+from support.simulation.queue_people import MachinePeople, QueuePeople
 from support.simulation.queue_promises import QUEUE_PROMISES
-from support.simulation.queue_script import with_cohorts, with_gates, with_preemption, with_queues
+from support.simulation.queue_script import (
+    with_cohorts,
+    with_default_queue,
+    with_gates,
+    with_preemption,
+    with_queues,
+)
 from support.simulation.script import Step
 from support.simulation.world import RivalWorld, World
 
@@ -49,6 +55,37 @@ class RivalQueuePodWorld(_Queues, RivalPodWorld):
     """The same, with two control planes that both believe they lead."""
 
     name = "RivalQueuePodWorld"
+
+
+class _Machine(_Queues):
+    """Has most Jobs of these worlds ask the default Queue, which comes and goes."""
+
+    who = MachinePeople
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        super().__init__(seed, script, rates)
+        if script is not None:
+            return
+        luck = Random(f"{seed}:machine")
+        self.script = with_default_queue(self.script, luck)
+        if luck.random() < 0.4:
+            self.script = with_preemption(self.script, luck)
+        if luck.random() < 0.3:
+            self.script = with_gates(self.script, luck)
+
+
+class MachineWorld(_Machine):
+    """Jobs that name no Queue, and the default one."""
+
+    name = "MachineWorld"
+
+
+class RivalMachineWorld(_Machine, RivalWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalMachineWorld"
 
 
 class _Preempts(_Queues):

@@ -100,10 +100,12 @@ class TimersKept(Promise):
 
     def _policies(self, job: Job) -> list[ReadyPolicy]:
         """What held in its Queue at some time."""
+        grant = job.status.admission.quota
+        its = job.spec.queue or (grant.queue if grant is not None else None)
         return [
             ready_policy(queue.spec.wait_for_pods_ready, job.spec.wait_for_pods_ready)
             for (name, _), queue in self.truth.queue_versions.items()
-            if name == job.spec.queue
+            if name == its
         ]
 
 

@@ -5,6 +5,7 @@ Control planes only have caches and reports. The promises are judged by this.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -16,6 +17,7 @@ from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.calendar import Calendar
 from interlock.resources.controlled_job import ControlledJob
+from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.job import Job, LockRequest, OperateVerb, WhenTaken, lock_requests
 from interlock.resources.job_config import JobConfig
 from interlock.resources.lock import Lock
@@ -152,6 +154,14 @@ class Truth:
             return
         self.activity += 1
 
+    def queue_asked(self, job: Job) -> str | None:
+        """The Queue that a Job asks: the default one where it names none and that is there."""
+        return queue_asked(job.spec, DEFAULT_QUEUE if DEFAULT_QUEUE in self.queues else "")
+
+    def is_settled(self, queue: str) -> bool:
+        """Whether everybody must know by now how a Queue is, and whether it is there."""
+        return self.now - self.queue_changed.get(queue, -math.inf) > self.patience
+
     def _take_queue(self, resource: Queue | QueueQuota, is_gone: bool) -> None:
         if isinstance(resource, Queue):
             name = resource.metadata.name
@@ -172,7 +182,7 @@ class Truth:
         self.by_uid[uid] = job
         if is_ready_now(job):
             self.was_ready[uid, job.status.admission.epoch] = None
-        demand = demand_of(job)
+        demand = demand_of(job, DEFAULT_QUEUE)
         if demand is not None:
             self.demands[uid, job.version] = demand
         self.created.setdefault(uid, self.now)

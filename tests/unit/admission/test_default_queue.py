@@ -12,7 +12,7 @@ from interlock.control.reconciler import Change
 from interlock.resources.actions import RecordAdmission
 from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Wait, WaitReason
 from interlock.resources.default_queue import DEFAULT_QUEUE, default_queue_in, queue_asked
-from interlock.resources.job import Job, JobSpec, JobStatus, LockRequest
+from interlock.resources.job import Job, JobSpec, JobStatus, LockRequest, Parallelism
 from interlock.resources.metadata import Key
 from interlock.resources.modes import Mode
 from interlock.resources.process import NoopSpec, ProcessSpec
@@ -147,3 +147,36 @@ def test_what_was_let_in_before_is_not_drained() -> None:
     found = decided(desk, later)
     assert found is not None
     assert found.phase is AdmissionPhase.EVICTING
+
+
+@pytest.mark.parametrize(
+    ("has", "spec", "expected"),
+    [
+        pytest.param({"tasks": 64}, {}, (32, 32), id="half of the tasks"),
+        pytest.param({"tasks": 64}, {"min_parallelism": 4}, (32, 4), id="fewer do"),
+        pytest.param({"tasks": 2000}, {}, (1000, 1000), id="all of them fit"),
+        pytest.param({"cpu": 8}, {"resources": {"cpu": 2}}, (4, 4), id="as many as it has cores"),
+        pytest.param({"cpu": 1}, {"resources": {"cpu": 2}}, (1, 1), id="one that never fits"),
+        pytest.param({"cpu": 8}, {}, (1000, 1000), id="nothing in the way"),
+        pytest.param({"tasks": 1}, {}, (1, 1), id="a single place"),
+        pytest.param({"tasks": 64}, {"queue": "blue"}, (1000, 1000), id="one that chose it"),
+    ],
+)
+def test_a_job_of_many_tasks_asks_for_no_more_than_there_is(
+    has: dict[str, Any], spec: dict[str, Any], expected: tuple[int, int]
+) -> None:
+    if "resources" in spec:
+        amounts = {name: Amount.read(one) for name, one in spec["resources"].items()}
+        spec = spec | {"resources": amounts}
+    job = anybody("wide", parallelism=Parallelism(count=1000), **spec)
+    desk = Desk(a_queue(**has), a_record(), job, default="blue")
+    view = desk.room.view_of_job(job).quota
+    assert view is not None
+    assert (view.demand.tasks, view.demand.least) == expected
+
+
+def test_what_it_asks_for_follows_an_edit_of_the_queue() -> None:
+    wide = anybody("wide", parallelism=Parallelism(count=1000))
+    desk = Desk(a_queue(tasks=8), a_record(), wide, default="blue")
+    desk.put(a_queue(tasks=20, version=1100))
+    assert desk.grants() == ["widex10"]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.resources.job import Job
+from interlock.resources.metadata import Key
 from interlock.resources.queue import (
     BorrowPolicy,
     BorrowWithinCohort,
@@ -20,6 +22,7 @@ from interlock.resources.queue import (
 from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
 from interlock.resources.values.amounts import Amount
 from support.cohort_desk import CohortDesk, asks, lends
+from support.queue_desk import over
 
 RECLAIMS = Preemption(reclaim_within_cohort=ReclaimPolicy.ANY)
 RECLAIMS_LOWER = Preemption(reclaim_within_cohort=ReclaimPolicy.LOWER_PRIORITY)
@@ -339,6 +342,29 @@ def test_jobs_of_a_queue_that_is_gone_use_what_the_others_lend() -> None:
     desk.remove("blue")
     desk.settle()
     assert desk.ask(asks("b", "red", 2), asks("c", "red", 1)) == ["c"]
+
+
+def test_what_is_held_is_found_as_long_as_it_is_when_the_queue_is_gone() -> None:
+    """Simulation, RivalCohortWorld seed 1065: its own record went, which says where that is."""
+    desk = CohortDesk(BLUE, RED)
+    desk.run(asks("a", "blue", 3))
+    desk.remove("blue")
+    desk.settle()
+    assert desk.quotas.get(Key("QueueQuota", "", "queue.blue")) is not None
+    running = desk.jobs.get(asks("a", "blue").key)
+    assert running is not None
+    desk.put(replace(running, status=over(running).status))
+    desk.settle_later()
+    assert sorted(record.metadata.name for record in desk.quotas) == ["cohort.lab", "queue.red"]
+
+
+def test_a_queue_whose_own_record_was_removed_comes_back() -> None:
+    """Simulation, CohortWorld seed 1015: granted from a record of which its own knew nothing."""
+    desk = CohortDesk(BLUE, RED)
+    desk.run(asks("a", "blue", 3))
+    desk.forget("queue.blue")
+    assert desk.ask(asks("b", "blue", 6), asks("c", "blue", 5)) == ["c"]
+    assert desk.home("blue") == ["cohort.lab"]
 
 
 def test_the_record_of_a_cohort_goes_with_its_last_queue() -> None:

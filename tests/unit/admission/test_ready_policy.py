@@ -15,7 +15,14 @@ from interlock.admission.ready_timers import policy_of
 from interlock.resources.actions import RecordStatus
 from interlock.resources.admission import WaitReason
 from interlock.resources.queue import Queue, QuotaStatus, member_of
-from interlock.resources.ready_gate import OFF, BlockScope, ReadyPolicy, WaitForPodsReady
+from interlock.resources.ready_gate import (
+    OFF,
+    BlockScope,
+    ReadyPolicy,
+    WaitForPodsReady,
+    policy_text,
+    read_policy,
+)
 from interlock.resources.values.durations import Duration
 from support.queue_desk import Desk, a_queue, a_record, waits
 
@@ -114,7 +121,7 @@ def test_a_record_says_what_holds_in_the_system_and_follows_it(told: Any) -> Non
     desk.write(_members(desk))
     member = member_of(desk.record(), "blue")
     assert member is not None
-    assert member.ready == told
+    assert read_policy(member.ready) == told
     assert not desk.look().actions, "and it is written once"
 
     # Another start of the control plane, with other settings, and a Queue that nobody edited.
@@ -124,4 +131,10 @@ def test_a_record_says_what_holds_in_the_system_and_follows_it(told: Any) -> Non
     [action] = queues.decide(desk.record().key, lambda *_: True, desk.now).actions
     assert isinstance(action, RecordStatus)
     assert isinstance(action.status, QuotaStatus)
-    assert action.status.members[0].ready == other
+    assert read_policy(action.status.members[0].ready) == other
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"timeout": 3}', "[]"])
+def test_what_cannot_be_read_of_a_record_is_nothing(text: str) -> None:
+    assert read_policy(text) is None
+    assert policy_text(None) == ""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interlock.client.errors import BAD_INPUT, CommandError
 from interlock.client.http_client import Body, quote, read_answer
-from interlock.client.moments import between
+from interlock.client.moments import between, day_and_time
 from interlock.client.outcomes import exit_code, last_line, waits_told
 from interlock.client.watching import Lines
 from interlock.modes.cli.output.formats import Terminal
@@ -193,6 +193,9 @@ def test_why_answers_first_and_explains_then() -> None:
     ]
 
 
+OR_EARLIER = "or earlier when something changes"
+
+
 @pytest.mark.parametrize(
     ("until", "lines"),
     [
@@ -200,14 +203,14 @@ def test_why_answers_first_and_explains_then() -> None:
         pytest.param(
             "2026-01-05T14:00:00Z",
             [
-                "  until     2026-01-05 14:00:00, or earlier when something changes",
+                f"  until     {day_and_time('2026-01-05T14:00:00Z')}, {OR_EARLIER}",
                 "  estimate  about noon",
             ],
             id="it is another moment",
         ),
         pytest.param(
             "2026-01-05T12:00:00Z",
-            ["  until     2026-01-05 12:00:00, or earlier when something changes"],
+            [f"  until     {day_and_time('2026-01-05T12:00:00Z')}, {OR_EARLIER}"],
             id="the line above says it",
         ),
     ],

@@ -86,6 +86,80 @@ def test_order_stop_and_preemption_are_kept(
     assert {name: one for name, one in made.items() if name != "resources"} == expected
 
 
+FAIR = a_configuration(V2, fairSharing={})
+RECLAIMS = {
+    "reclaimWithinCohort": "Any",
+    "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": -5},
+}
+
+
+def a_lender(*flavors: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """A ClusterQueue of a cohort."""
+    return a_queue(cohortName="all", resourceGroups=[group(*flavors)], **fields)
+
+
+def cpu(nominal: int, **limits: Any) -> dict[str, Any]:
+    return {"nominalQuota": nominal, **limits}
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        pytest.param([a_queue(cohortName="all")], {"cohort": "all"}, id="a cohort"),
+        pytest.param([a_queue(version=V1, cohort="all")], {"cohort": "all"}, id="of v1beta1"),
+        pytest.param([a_queue(cohortName="a.b")], {"cohort": "a-b"}, id="a dotted one"),
+        pytest.param([a_lender(flavor(cpu=cpu(4, borrowingLimit=2, lendingLimit="500m")))],
+                     {"cohort": "all", "borrowingLimit": {"cpu": 2},
+                      "lendingLimit": {"cpu": "500m"}}, id="limits"),
+        pytest.param([a_lender(flavor(cpu=cpu(4, borrowingLimit=0, lendingLimit=0)))],
+                     {"cohort": "all", "borrowingLimit": {"cpu": 0}, "lendingLimit": {"cpu": 0}},
+                     id="limits of nothing"),
+        pytest.param([a_lender(flavor("a", cpu=cpu(4, borrowingLimit=2, lendingLimit=1)),
+                               flavor("b", cpu=cpu(3, borrowingLimit=5, lendingLimit=2)))],
+                     {"cohort": "all", "borrowingLimit": {"cpu": 7}, "lendingLimit": {"cpu": 3}},
+                     id="limits of flavors are summed"),
+        pytest.param([a_lender(flavor("a", cpu=cpu(4, borrowingLimit=2, lendingLimit=1)),
+                               flavor("b", cpu=3))],
+                     {"cohort": "all", "lendingLimit": {"cpu": 4}},
+                     id="a flavor without limits borrows any, and lends all"),
+        pytest.param([a_lender(flavor(pods=cpu(4, borrowingLimit=2)))],
+                     {"cohort": "all", "borrowingLimit": {"tasks": 2}}, id="pods are tasks"),
+        pytest.param([a_queue(cohortName="all", preemption=RECLAIMS)],
+                     {"cohort": "all", "preemption": RECLAIMS}, id="who makes room"),
+        pytest.param([a_queue(cohortName="all", fairSharing={"weight": "1.5"}), FAIR],
+                     {"cohort": "all", "fairSharing": {"weight": "1.5"}}, id="a weight"),
+        pytest.param([a_queue(cohortName="all"), FAIR],
+                     {"cohort": "all", "fairSharing": {"weight": 1}}, id="the usual weight"),
+        pytest.param([a_queue(cohortName="all", fairSharing={"weight": 2})],
+                     {"cohort": "all", "fairSharing": {"weight": 2}}, id="no Configuration"),
+        pytest.param([a_queue(cohortName="all", fairSharing={"weight": 2}), a_configuration(V1)],
+                     {"cohort": "all"}, id="a Configuration that does not share by weight"),
+        pytest.param([a_queue(cohortName="all"),
+                      a_configuration(V1, fairSharing={"enable": True})],
+                     {"cohort": "all", "fairSharing": {"weight": 1}}, id="enabled in v1beta1"),
+        pytest.param([a_queue(fairSharing={"weight": 2}), FAIR], {}, id="nobody to share with"),
+        pytest.param([a_queue(resourceGroups=[group(flavor(
+            cpu=cpu(4, borrowingLimit=2, lendingLimit=1)))])], {}, id="nobody to borrow from"),
+    ],
+)  # fmt: skip
+def test_what_a_cohort_lends_is_kept(
+    documents: list[dict[str, Any]], expected: dict[str, Any]
+) -> None:
+    made = spec_of(*documents)
+    del made["resources"]
+    made.pop("waitForPodsReady", None)
+    assert made == expected
+
+
+def test_cohorts_stay_apart() -> None:
+    """Two of different names do not become one; a prefix keeps them from those that are there."""
+    queues = [a_queue("a", cohortName="x.y"), a_queue("b", cohortName="x-y"),
+              a_queue("c", cohortName="x.y")]  # fmt: skip
+    one, other, same = (made["spec"]["cohort"] for made in made_of(*queues))
+    assert one == same != other
+    assert spec_of(a_queue(cohortName="all"), prefix="old")["cohort"] == "old-all"
+
+
 @pytest.mark.parametrize(
     ("selector", "spaces", "expected"),
     [
@@ -135,7 +209,7 @@ WAITS = {"enable": True, "timeout": "30m", "blockAdmission": False, "recoveryTim
         pytest.param(a_configuration(V1, {"timeout": "10m"}), None, id="v1beta1 not enabled"),
         pytest.param(a_configuration(V1, {"enable": True}),
                      {"enable": True, "timeout": "5m", "blockAdmission": True,
-                      "recoveryTimeout": "5m"}, id="v1beta1 enabled"),
+                      "recoveryTimeout": "5m", "blockScope": "system"}, id="v1beta1 enabled"),
         pytest.param(a_configuration(V1, {"enable": True, "blockAdmission": False,
                                           "timeout": "300s", "recoveryTimeout": "0s"}),
                      {"enable": True, "timeout": "300s", "blockAdmission": False,
@@ -244,6 +318,8 @@ def test_the_example_says_what_it_said() -> None:
     objects, draft = imported(import_kueue, EXAMPLE.read_text())
     assert [one["kind"] for one in objects] == ["Queue", "Job"]
     assert objects[0]["spec"]["resources"] == {"cpu": "9500m", "memory": "40Gi"}
+    assert objects[0]["spec"]["cohort"] == "all"
+    assert objects[0]["spec"]["borrowingLimit"] == {"cpu": "4500m"}
     assert objects[1]["spec"]["priority"] == 1000
     assert draft.left_out == 0
 
@@ -268,8 +344,8 @@ def test_no_quota_is_lost_or_made(quotas: list[tuple[Any, Any]]) -> None:
 
 
 _DOCUMENTS = [
-    a_queue(namespaceSelector={"matchLabels": {"team": "x"}}),
-    a_queue("other"),
+    a_queue(namespaceSelector={"matchLabels": {"team": "x"}}, cohortName="a.b"),
+    a_queue("other", cohortName="a-b"),
     local(),
     local("second", queue="other"),
     a_configuration(V1, {"enable": True}),

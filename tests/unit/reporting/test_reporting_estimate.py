@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from interlock.admission.queues.ledger import Ledger
 from interlock.reporting.estimate import Basis, Estimate, by_pace, pace_of
 from interlock.reporting.queue_places import REMEMBERED, QueuePlaces
 from interlock.reporting.queue_why import QueueView, Share, Unready
@@ -23,8 +24,9 @@ from interlock.resources.admission import (
     WaitReason,
 )
 from interlock.resources.job import Job, JobPhase, JobStatus
-from interlock.resources.queue import Demand, QueueOrder, QuotaHolder
+from interlock.resources.queue import Demand, Member, QueueOrder, QuotaHolder
 from interlock.resources.tasks import ExecutionStatus
+from interlock.resources.values.amounts import Amount
 from interlock.testing.builders import T0, a_job
 
 NOW = T0 + timedelta(hours=1)
@@ -111,7 +113,11 @@ def a_view(**more: Any) -> QueueView:
         "place": 1,
         "of": 3,
     }
-    return QueueView(**{**told, **more})
+    told |= more
+    ledger = Ledger((Member(queue="q", version=1, limits={"tasks": Amount.read(1)}),))
+    for share in told["shares"]:
+        ledger.add("q", share.held)
+    return QueueView(**told, ledger=ledger)
 
 
 PACE = minutes(25, 35, 45, 55)

@@ -21,7 +21,7 @@ from interlock.resources.metadata import Condition, ConditionStatus
 from interlock.resources.placement import PODS_SCHEDULED
 from interlock.resources.queue import Member, Queue, QuotaStatus
 from interlock.resources.readiness import PODS_READY
-from interlock.resources.ready_gate import RequeuingStrategy, WaitForPodsReady
+from interlock.resources.ready_gate import RequeuingStrategy, WaitForPodsReady, policy_text
 from interlock.resources.tasks import ExecutionStatus, TaskState, TaskStatus
 from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0
@@ -103,7 +103,7 @@ def test_nothing_is_told_where_nobody_has_to_be_ready(
 
 def test_who_has_no_settings_finds_the_system_s_word_in_the_record() -> None:
     record = a_record()
-    member = Member(queue="blue", version=1, ready=SYSTEM)
+    member = Member(queue="blue", version=1, ready=policy_text(SYSTEM))
     record = replace(record, status=QuotaStatus(members=(member,)))
 
     assert Reader(with_policy(None), record).values()["timeout"] == ("30m", "System")

@@ -132,16 +132,28 @@ def test_lines_of_several_functions_are_served_by_arrival() -> None:
     assert desk.has(worker) == tasks[:3]
 
 
-def test_one_job_does_not_starve_others() -> None:
-    """Its next step comes behind what was there before it."""
+@pytest.mark.parametrize(
+    ("lasts_s", "next_is"),
+    [
+        pytest.param(0.1, "greedy", id="short steps: what was begun goes on"),
+        pytest.param(1.5, "late", id="long steps: it comes behind who waited meanwhile"),
+    ],
+)
+def test_a_job_comes_first_for_a_while_and_does_not_starve_others(
+    lasts_s: float, next_is: str
+) -> None:
     desk = Desk()
     worker = desk.worker("w")
-    first = desk.launch("greedy", 0)
-    other = desk.launch("patient")
+    first, patient, late = (desk.launch(job) for job in ("greedy", "patient", "late"))
+    desk.wait(lasts_s)
     desk.done(worker, first)
-    desk.launch("greedy", 2)
+    desk.record(patient)
+    second = desk.launch("greedy", 2)
+    desk.done(worker, patient)
+    desk.record(late, second)
 
-    assert desk.has(worker) == [first, other]
+    given = [task.job_uid for task in desk.has(worker)]
+    assert given == [first.job_uid, patient.job_uid, f"uid-default-{next_is}"]
 
 
 def test_the_next_attempt_goes_to_the_same_worker() -> None:

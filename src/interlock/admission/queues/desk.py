@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from interlock.admission.claims.claim import Ask, ClaimKey
+from interlock.admission.lines import stands_in_line
 from interlock.admission.queues.cycle import WayIsClear
 from interlock.admission.queues.demands import QuotaView, quota_view
 from interlock.admission.queues.known import (
@@ -32,10 +33,12 @@ from interlock.resources.queue import (
     QueueQuota,
     QuotaHolder,
     record_wanted,
+    records_for,
 )
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.ready_gate import BlockScope, WaitForPodsReady
 from interlock.resources.transitions import has_ended, is_admitted, tasks_left
+from interlock.resources.values.amounts import Amount
 
 __all__ = ["QUOTA_INDEXES", "QueueDesk"]
 
@@ -85,11 +88,15 @@ class QueueDesk:
         if not was and not now:
             return
         self._enrol(job.key, now if after is not None and not has_ended(after) else "")
-        demand = self._known.demand(expected) if expected is not None else None
+        # Most changes are of Jobs that were let in: what those ask for is no question any more.
+        may_stand = expected is not None and stands_in_line(expected)
+        demand = self._known.demand(expected) if may_stand and expected is not None else None
         moved = self._lines.update(job.key, expected, demand, asks)
         is_news = moved and (self._preempts(now) or not _was_let_in(before, after))
         if is_news or _leaves_room(before, after):
-            yield from {self._home(name): None for name in (was, now) if self._is_used(name)}
+            for name in {was: None, now: None}:
+                if self._is_used(name):
+                    yield from self._homes(name)
             if self._gated_by_all and _turns_ready(before, after):
                 yield from map(self._home, tuple(self._gated_by_all))
 
@@ -101,7 +108,7 @@ class QueueDesk:
         name = queue.metadata.name
         self._take_in(name, before, after)
         yield quota_key(name)
-        yield self._home(name)
+        yield from self._homes(name)
         yield from (record_key(record_wanted(one)) for one in (before, after) if one is not None)
         yield from tuple(self._members.get(name, ()))
 
@@ -121,10 +128,10 @@ class QueueDesk:
         _put(self._preempting, name, after is not None and may_preempt(after.spec.preemption))
 
     def asked_anew(self, change: Change) -> tuple[Key, ...]:
-        """Who asks the default Queue since it is there now, or asks it no more."""
+        """Who asks the default Queue since it is there now, asks it no more, or asks for less."""
         before, after = change.before, change.after
         name = (after or before).metadata.name  # type: ignore[union-attr]
-        if name != self._default or _is_there(before) is _is_there(after):
+        if name != self._default or _allowed(before) == _allowed(after):
             return ()
         return tuple(self._members.get(name, ()))
 
@@ -137,14 +144,23 @@ class QueueDesk:
                     yield record.key
                     yield from map(record_key, concerned(self._known, record))
                     yield from self._too_small(record)
-        had = set(_grants(before))
-        for grant, holder in _grants(after).items():
+        had, has = _grants(before), _grants(after)
+        for grant, holder in has.items():
             if grant not in had:
                 yield Key("Job", holder.namespace, holder.job)
+        for grant, holder in had.items():
+            if grant not in has and self._known.queue(holder.queue) is None:
+                # The Queue's own record is kept for those who hold a part elsewhere.
+                yield quota_key(holder.queue)
 
     def needing(self, claim: ClaimKey) -> Iterator[Key]:
         """The quotas in whose lines somebody needs a claim."""
         return map(self._home, self._lines.needing(claim))
+
+    def _homes(self, queue: str) -> Iterator[Key]:
+        """All records in which a Job of a Queue may have its part."""
+        own = self._quotas.get(quota_key(queue))
+        return map(record_key, records_for(own, queue))
 
     def _home(self, queue: str) -> Key:
         """The record in which the Jobs of a Queue are granted their parts."""
@@ -203,12 +219,11 @@ class QueueDesk:
         view = quota_view(self._known, job)
         return view is None or view.grant is not None
 
-    def has_stray(self, job: Job) -> bool:
-        """Whether a Job holds room that is not what it asks for."""
-        view = quota_view(self._known, job)
+    def has_stray(self, job: Job, view: QuotaView | None) -> bool:
+        """Whether a Job holds room that is not what it asks for; `view` is what it asks for."""
         if view is not None and not view.is_good:
             return True
-        queue = queue_asked(job.spec, self._known.default_now)
+        queue = view.demand.queue if view is not None else None
         uid, epoch = job.metadata.uid, job.status.admission.epoch
         parts = (
             self._known.part_of(record, uid, epoch) for record in self._quotas.by(BY_HOLDER, uid)
@@ -230,8 +245,9 @@ class QueueDesk:
         return decide_quota(view_of(self._known, self._lines, key.name, way_is_clear), now)
 
 
-def _is_there(queue: object) -> bool:
-    return isinstance(queue, Queue) and not queue.is_going
+def _allowed(queue: object) -> Mapping[str, Amount] | None:
+    """What a Queue allows; None where there is none."""
+    return queue.spec.resources if isinstance(queue, Queue) and not queue.is_going else None
 
 
 def _put(names: dict[str, None], name: str, is_in: bool) -> None:

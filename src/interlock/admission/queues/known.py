@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from interlock.admission.claims.proof import Jobs, is_done
+from interlock.admission.queues.default_share import narrowed
 from interlock.admission.queues.ledger import Ledger
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
@@ -92,7 +93,12 @@ class KnownQueues(Struct, frozen=True):
 
     def demand(self, job: Job) -> Demand | None:
         """What a Job asks of a Queue; None for one that asks for nothing."""
-        return demand_of(job, self.default_now)
+        default = self.default_now
+        demand = demand_of(job, default)
+        if demand is None or demand.tasks == 1 or job.spec.queue is not None:
+            return demand
+        queue = self.queue(default)
+        return demand if queue is None else narrowed(demand, queue.spec)
 
     @property
     def default_now(self) -> str:

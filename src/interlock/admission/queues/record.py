@@ -40,7 +40,13 @@ from interlock.admission.queues.cycle import (
 from interlock.admission.queues.known import KnownQueues, job_of, record_key
 from interlock.admission.queues.lines import QueueLines
 from interlock.admission.queues.preemption import MOST_VICTIMS
-from interlock.admission.queues.seats import Seating, is_wanted, live, seating_of
+from interlock.admission.queues.seats import (
+    Seating,
+    is_needed_by_others,
+    is_wanted,
+    live,
+    seating_of,
+)
 from interlock.resources.actions import (
     CreateResource,
     Decision,
@@ -48,7 +54,7 @@ from interlock.resources.actions import (
     RecordAdmission,
     RecordStatus,
 )
-from interlock.resources.admission import AdmissionPhase, Eviction, EvictionReason
+from interlock.resources.admission import AdmissionPhase, Eviction, EvictionCause, EvictionReason
 from interlock.resources.metadata import Metadata
 from interlock.resources.queue import (
     QueueQuota,
@@ -127,7 +133,8 @@ def _is_used(known: KnownQueues, lines: QueueLines, record: QueueQuota, seating:
         wanted = is_wanted(known, record.metadata.name, has_line=False)
         return wanted or bool(live(seating.members)) or bool(known.seated(record.metadata.name))
     name = record.spec.queue or ""
-    return known.queue(name) is not None or bool(lines.shapes(name))
+    is_asked = known.queue(name) is not None or bool(lines.shapes(name))
+    return is_asked or is_needed_by_others(known, record)
 
 
 def decide_quota(view: QuotaRecordView, now: datetime) -> Decision:
@@ -202,7 +209,7 @@ def _put_back(victim: Victim, now: datetime) -> RecordAdmission:
     cause = ""
     if victim.is_reclaimed:
         told = f"{who} needs the room, which its own queue has lent or has a larger part in"
-        cause = "InCohort"
+        cause = EvictionCause.IN_COHORT.value
     eviction = Eviction(reason=EvictionReason.PREEMPTED, cause=cause, message=told, began_at=now)
     admission = replace(
         victim.job.status.admission, phase=AdmissionPhase.EVICTING, eviction=eviction

@@ -49,6 +49,7 @@ from interlock.resources.queue import (
     record_wanted,
     records_for,
 )
+from interlock.resources.ready_gate import policy_text
 
 
 class Seating(Struct, frozen=True, kw_only=True):
@@ -234,7 +235,27 @@ def _leaves(
     if queue is None:
         # It was there at that version: who has heard all up to it does not find it any more.
         return member is not None and known.queues.version >= member.version
+    if seat.record != record.metadata.name or seat.uid != record.metadata.uid:
+        # Its own record, which a person may have removed, does not say that it is here.
+        return True
     return _wants_elsewhere(queue, record.metadata.name, seat)
+
+
+def is_needed_by_others(known: KnownQueues, own: QueueQuota) -> bool:
+    """Whether the own record of a Queue says where somebody holds a part, or may be granted one."""
+    seat, queue = own.status.seat, own.spec.queue
+    if seat is None or seat.record == own.metadata.name:
+        return False
+    for name in (seat.record, seat.came_from):
+        record = known.quotas.get(record_key(name)) if name else None
+        if record is None or (name == seat.record and record.metadata.uid != seat.uid):
+            continue
+        member = member_of(record, queue or "")
+        if member is not None and not member.left:
+            return True
+        if any(holder.queue == queue for holder in record.status.holders):
+            return record.key != own.key
+    return False
 
 
 def _has_left(source: QueueQuota | None, queue: str, seat: Seat) -> bool:
@@ -286,7 +307,7 @@ def _newest(known: KnownQueues, queue: Queue, member: Member | None, seat: int) 
         order=spec.order,
         stop=spec.stop,
         blocks=policy.is_on and policy.blocks,
-        ready=known.system,
+        ready=policy_text(known.system),
         scope=policy.scope,
         seat=seat,
     )

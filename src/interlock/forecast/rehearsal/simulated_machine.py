@@ -163,8 +163,7 @@ class Machine:
                 known = replace(_report(order, ReportState.ENDED), message=message)
                 self._record(self.pasts.get(order.id, known))
                 continue
-            self._record(_report(order, ReportState.ACCEPTED))
-            self._later(self._delay_of(order), self._start, order)
+            self._accept(_report(order, ReportState.ACCEPTED))
 
     def stop(self, stops: Sequence[TaskStop]) -> None:
         """Stop attempts; one that is not known will never start."""
@@ -281,6 +280,12 @@ class Machine:
         return self._clock_origin + timedelta(microseconds=self._loop.now_us)
 
     # Processes
+
+    def _accept(self, accepted: TaskReport) -> None:
+        """Take an attempt on record, and start it a moment later."""
+        order = self._orders[accepted.id]
+        self._record(accepted)
+        self._later(self._delay_of(order), self._start, order)
 
     def _delay_of(self, order: TaskOrder) -> float:  # noqa: ARG002 (others may want to know)
         """Seconds until an accepted attempt starts."""

@@ -30,7 +30,7 @@ from interlock.resources.tasks import (
     TaskStatus,
     returned_of,
 )
-from interlock.resources.work import ProcessWork
+from interlock.resources.work import PodWork, ProcessWork
 
 
 class _Nowhere:
@@ -114,16 +114,20 @@ class Stage(Machine):
 
     # Room
 
-    def _start(self, order: TaskOrder) -> None:
-        record = self.records.get(order.id)
-        if record is None or record.state is not ReportState.ACCEPTED:
-            return
-        grounds = self._grounds
-        outside = grounds if grounds is not None and grounds.waits_outside else None
-        if outside is None or outside.capacity.take(order.id, outside.needs(order)):
-            super()._start(order)
+    def _accept(self, accepted: TaskReport) -> None:
+        grounds, order = self._grounds, self._orders[accepted.id]
+        if grounds is None or not grounds.waits_outside:
+            super()._accept(accepted)
+        elif grounds.capacity.take(order.id, grounds.needs(order)):
+            self._place(accepted)
         else:
-            self._record(replace(record, message="no node has room for it"))
+            self._record(replace(accepted, message="no node has room for it"))
+
+    def _place(self, accepted: TaskReport) -> None:
+        """Have an attempt be started on the node that has room for it."""
+        if isinstance(self._orders[accepted.id].work, PodWork):
+            accepted = replace(accepted, placed_at=self.now())
+        super()._accept(replace(accepted, message=""))
 
     def _at_work(self, life: Life, runs: TaskReport) -> TaskReport:
         grounds, order = self._grounds, life.order
@@ -151,10 +155,9 @@ class Stage(Machine):
 
     def _begin(self, task: TaskId) -> None:
         """Have a task do its work that waited for room."""
-        life, record = self.lives.get(task), replace(self.records[task], message="")
+        life, record = self.lives.get(task), self.records[task]
         if life is None:
-            self.records[task] = record
-            super()._start(self._orders[task])
+            self._place(record)
             return
         began = super()._at_work(life, replace(record, ready=None, ready_at=None))
         if began.ready is None:

@@ -161,10 +161,12 @@ class World:
         self._is_old = False
 
     def _grounds(self, nodes: Sequence[Mapping[str, Amount]]) -> Grounds | None:
-        if not nodes:
+        is_cluster = self.mode is Mode.CLUSTER
+        if not nodes and not is_cluster:
             return None
-        amounts = [{name: one.milli for name, one in node.items()} for node in nodes]
-        return Grounds(Capacity(amounts), self._needs_of, self.mode is Mode.CLUSTER)
+        # A node of which nothing is said has room for all.
+        amounts = [{name: one.milli for name, one in node.items()} for node in nodes or ({},)]
+        return Grounds(Capacity(amounts), self._needs_of, is_cluster)
 
     def _needs_of(self, order: TaskOrder) -> Needs:
         job = self.get(Key("Job", order.namespace, order.job))

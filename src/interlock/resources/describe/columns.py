@@ -63,6 +63,10 @@ def _queue_order(queue: Queue) -> str:
     return queue.spec.order.value
 
 
+def _queue_cohort(queue: Queue) -> str:
+    return queue.spec.cohort or ""
+
+
 def _queue_stop(queue: Queue) -> str:
     return queue.spec.stop.value
 
@@ -315,6 +319,12 @@ CONTROLLED_JOB_COLUMNS = (NAME, *_told(CONTROLLED), AGE, *_told(CONTROLLED_WIDE,
 CALENDAR_COLUMNS = (NAME, *_told(CALENDAR), AGE)
 QUEUE_COLUMNS = (
     NAME,
+    plain_column(
+        "Cohort",
+        _queue_cohort,
+        "The Queues that lend each other what they do not use.",
+        Pointer(".spec.cohort"),
+    ),
     plain_column("Order", _queue_order, "In which order it lets Jobs in.", Pointer(".spec.order")),
     plain_column("Stop", _queue_stop, "Whether it lets Jobs in.", Pointer(".spec.stop")),
     plain_column(

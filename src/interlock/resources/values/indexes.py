@@ -24,10 +24,12 @@ class IndexSet:
         Raises:
             ValueError: The text is not of the form "0-99,105".
         """
+        if not text:
+            return _NONE
         if not _RANGES.fullmatch(text):
             raise ValueError('expected numbers and ranges such as "0-99,105"')
         ranges = []
-        for part in filter(None, text.split(",")):
+        for part in text.split(","):
             first, _, last = part.partition("-")
             ranges.append((int(first), int(last or first)))
         if any(first > last for first, last in ranges):
@@ -90,3 +92,7 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             held = (first, last)
     if held is not None:
         yield held
+
+
+#: Of most Jobs no task is known yet when they are read.
+_NONE = IndexSet()

@@ -75,7 +75,7 @@ class Attempt:
         self.id = id
         self.phase = phase
         self.report = report
-        #: Its place among all orders.
+        #: Its place among all orders: its own, or that of the turn of its Job.
         self.arrival = arrival
         #: What is to be done, and how long that is as it is sent.
         self.call: Call | None = None

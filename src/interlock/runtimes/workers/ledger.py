@@ -25,6 +25,8 @@ class Ledger:
         self._arrivals = 0
         #: The process that was given the last attempt of a Job.
         self.last: dict[str, str] = {}
+        #: The turns of Jobs: whose place among all orders theirs have, and until when.
+        self._turns: dict[str, tuple[int, float]] = {}
 
     def add(self, task: TaskId, phase: Phase, report: TaskReport) -> Attempt:
         """Take in an attempt: it comes after all others."""
@@ -33,6 +35,18 @@ class Ledger:
         self._attempts[task] = attempt
         self._of_job.setdefault(task.job_uid, {})[task] = attempt
         return attempt
+
+    def keep_turn(self, attempt: Attempt, tick: float) -> None:
+        """Have an order come in the turn of its Job, if that is not over."""
+        arrival, until = self._turns.get(attempt.id.job_uid, (attempt.arrival, tick))
+        if tick < until:
+            attempt.arrival = arrival
+
+    def begin_turn(self, attempt: Attempt, tick: float, lasts_s: float) -> None:
+        """A worker has an order: those of its Job have its place for a while from now on."""
+        _, until = self._turns.get(attempt.id.job_uid, (0, tick))
+        if tick >= until:
+            self._turns[attempt.id.job_uid] = (attempt.arrival, tick + lasts_s)
 
     def drop(self, attempt: Attempt) -> None:
         """Know an attempt no more."""
@@ -44,6 +58,7 @@ class Ledger:
         if not others:
             del self._of_job[attempt.id.job_uid]
             self.last.pop(attempt.id.job_uid, None)
+            self._turns.pop(attempt.id.job_uid, None)
 
     def forget(self, attempt: Attempt) -> None:
         """Know an attempt by its name alone, and whose result counted."""

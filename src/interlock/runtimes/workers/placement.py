@@ -1,5 +1,9 @@
 """Placement: an order goes to a worker with room, or waits and says why.
 
+A Job that was given to a worker has its turn: for a while its next orders come before those of Jobs
+that came later. So many short steps of one operation are done before the next one is begun, and one
+with long steps is behind whoever waited meanwhile.
+
 What has waited for a while is told to wait, and its Job's status says so. From then on it is only
 promised to a worker that has room, and given to it once the status says that it has started.
 """
@@ -23,7 +27,8 @@ from interlock.runtimes.workers.solitude import Pardons, Solitude
 _TELL_AFTER_S = 2.0
 #: What has waited for so long although somebody can do it is told to wait.
 WAITS_AFTER_S = 1.0
-
+#: So long does a turn last: as long as nobody else is told to wait for it.
+_TURN_S = WAITS_AFTER_S
 
 _ALONE = "it was cut off beside others, and is run alone"
 
@@ -75,6 +80,7 @@ class Placement:
         if worker is not None:
             self.assign(worker, attempt, at)
             return
+        self._ledger.keep_turn(attempt, at.tick)
         line = self._crews.wait(attempt)
         if line.tell_at <= at.tick:
             self.tell_unserved(line, (attempt,))
@@ -196,6 +202,7 @@ class Placement:
             worker.solo = attempt
         worker.at_work[attempt.id] = attempt
         self._ledger.last[attempt.id.job_uid] = worker.hello.incarnation
+        self._ledger.begin_turn(attempt, at.tick, _TURN_S)
         self._crews.room_changed(worker)
         attempt.report = replace(
             attempt.report,

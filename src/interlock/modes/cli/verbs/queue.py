@@ -40,9 +40,10 @@ def run(session: Session, args: argparse.Namespace) -> int:
         terminal.print(line)
     if item["resources"]:
         names = resources_of([item])
-        uses = [[name, *(str(item["resources"][name][one]) for one in _USE)] for name in names]
+        shown = (*_USE, "borrowed") if item.get("cohort") else _USE
+        uses = [[name, *(str(item["resources"][name][one]) for one in shown)] for name in names]
         terminal.print()
-        terminal.table(["RESOURCE", "USED", "QUOTA", "FREE"], uses)
+        terminal.table(["RESOURCE", *map(str.upper, shown)], uses)
     if values := item.get("waitForPodsReady"):
         terminal.print()
         told = [[one["name"], one["value"], one["saidBy"].lower()] for one in values]
@@ -75,6 +76,7 @@ def headlines(item: dict[str, Any]) -> list[str]:
     """What the Queue is, and how many are where."""
     state = state_of(item)
     told = f"queue {item['name']}   {item['order'] or state}"
+    told += f"   cohort {item['cohort']}" if item.get("cohort") else ""
     told += f"   {state}" if item["order"] and state != "-" else ""
     counts = f"{item['admitted']} admitted, {item['waiting']} waiting"
     lines = [f"{told}   {counts}"]

@@ -35,13 +35,16 @@ def run(session: Session, args: argparse.Namespace) -> int:
     names = resources_of(items)
     columns = [name.upper() for name in names] if len(names) <= _MOST_COLUMNS else ["USED"]
     rows = []
+    has_cohorts = any(item.get("cohort") for item in items)
     for item in items:
         used = item["resources"]
         cells = [_of(used, name) for name in names] if columns != ["USED"] else [_all(used)]
         waiting = [str(item["waiting"]), ago(item.get("oldest"), now) or "-"]
         ends = [state_of(item), gate_of(item) or "-"]
-        rows.append([item["name"], *cells, str(item["admitted"]), *waiting, *ends])
-    headers = ["QUEUE", *columns, "ADMITTED", "WAITING", "OLDEST", "STATE", "GATE"]
+        cohort = [item.get("cohort") or "-"] if has_cohorts else []
+        rows.append([item["name"], *cohort, *cells, str(item["admitted"]), *waiting, *ends])
+    cohort = ["COHORT"] if has_cohorts else []
+    headers = ["QUEUE", *cohort, *columns, "ADMITTED", "WAITING", "OLDEST", "STATE", "GATE"]
     session.terminal.table(headers, rows)
     return 0
 
@@ -53,8 +56,9 @@ def resources_of(items: list[dict[str, Any]]) -> list[str]:
 
 
 def used_told(use: dict[str, Any]) -> str:
-    """How much is used of how much."""
-    return f"{use['used']}/{use['quota']}"
+    """How much is used of how much, and how much of that others have lent: "20/16 (+4)"."""
+    borrowed = f" (+{use['borrowed']})" if use.get("borrowed") else ""
+    return f"{use['used']}/{use['quota']}{borrowed}"
 
 
 def state_of(item: dict[str, Any]) -> str:
