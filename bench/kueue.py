@@ -141,8 +141,10 @@ def tell(scenario: Scenario, is_whole: bool, found: Figures) -> None:
     again = found.admissions - scenario.jobs
     print(
         f"  {again:,} admissions more after preemption; created {found.late_s:.2f} s after due in "
-        f"the mean;\n  server {found.server_s / scenario.jobs * 1e6:.0f} us of processor a Job, "
-        f"{found.peak_mib:.0f} MiB at most; load {found.load:.1f} on {os.cpu_count()} processors"
+        f"the mean;\n  server: {found.server_s:.1f} s of processor time, all its threads, "
+        f"{found.server_s / scenario.jobs * 1e6:.0f} us a Job; {found.peak_mib:.0f} MiB at most;\n"
+        f"  load {found.load:.1f} on {os.cpu_count()} processors, of which the server had "
+        f"{found.server_s / total:.0%} of one"
     )
     _tell_verdict(scenario, found.verdict)
 
