@@ -389,12 +389,13 @@ class TestMarks:
         assert given.body["metadata"]["annotations"][by] == who != "somebody-else"
 
     def test_no_exception_is_in_the_name_of_somebody_else(self, world: World) -> None:
-        body: dict[str, Any] = {"kind": "ControlledJob"}
-        body["spec"] = {"jobTemplate": {"spec": a_pod()}}
         hold = {"action": "Hold", "from": "2026-01-05T12:00:00Z", "until": "2026-01-06T12:00:00Z"}
-        body["spec"]["overrides"] = [{**hold, "by": "somebody-else"}]
+        spec = {
+            "jobTemplate": {"spec": a_pod()},
+            "overrides": [{**hold, "by": "somebody-else"}],
+        }
         place = world.jobs.replace("/jobs", "/controlledjobs")
-        whole = {**a_job({}, "excepted"), **body}
+        whole = {**a_job(spec, "excepted"), "kind": "ControlledJob"}
 
         made = world.cluster.ask("POST", f"{place}?{STRICT}", whole)
 

@@ -105,11 +105,10 @@ def test_no_client_is_believed_where_nobody_is_proven() -> None:
     desk = Desk(person="")
     claims = {"name": "hello", "annotations": {"interlock.dev/creator": "bob"}}
     desk.ask("POST", JOBS, {**JOB, "metadata": claims})
-    said: dict[str, str | None] = {
-        "stopped-because": "stopped by bob: he asked",
-        "stopped-by": "bob",
-    }
-    desk.patch(said, killAt="2026-01-05T12:00:00Z")
+    desk.patch(
+        {"stopped-because": "stopped by bob: he asked", "stopped-by": "bob"},
+        killAt="2026-01-05T12:00:00Z",
+    )
 
     assert desk.notes() == {"stopped-because": "stopped: he asked"}
     assert history(desk) == ["stopped by somebody whom the server does not know"]
