@@ -141,3 +141,12 @@ def test_one_of_that_name_of_before_stays_as_it_is(tmp_path: Path) -> None:
     assert allows(start(tmp_path)) == {"gpu": 2}
     delete(tmp_path)
     assert start(tmp_path) is None
+
+
+def test_a_backup_knows_that_it_was_deleted(tmp_path: Path) -> None:
+    start(tmp_path)
+    delete(tmp_path)
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    with_store(tmp_path, lambda store: store.back_up(copy / "store.db"))
+    assert start(copy) is None
