@@ -163,7 +163,7 @@ def test_what_was_let_in_before_is_not_drained() -> None:
     ],
 )
 def test_a_job_of_many_tasks_asks_for_no_more_than_there_is(
-    has: dict[str, int], spec: dict[str, Any], expected: tuple[int, int]
+    has: dict[str, Any], spec: dict[str, Any], expected: tuple[int, int]
 ) -> None:
     if "resources" in spec:
         amounts = {name: Amount.read(one) for name, one in spec["resources"].items()}
