@@ -139,6 +139,9 @@ class QueueDesk:
                     yield from map(record_key, concerned(self._known, record))
                     yield from self._too_small(record)
         had = set(_grants(before))
+        if had and after is not None and not after.status.holders:
+            # It may have been the last thing that it was there for.
+            yield after.key
         for grant, holder in _grants(after).items():
             if grant not in had:
                 yield Key("Job", holder.namespace, holder.job)
