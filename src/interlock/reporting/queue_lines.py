@@ -187,13 +187,16 @@ class QueueReader:
 
     def queues(self) -> Iterator[QueueAnswer]:
         """Every Queue, and what is not there and is waited for or held all the same."""
+        shares = self._by_queue()
+        ledgers: dict[tuple[str, ...], Ledger] = {}
         for name in self._names():
-            yield QueueAnswer(**self._short(name, self.shares(name)))
+            yield QueueAnswer(**self._short(name, shares.get(name, ()), ledgers))
 
     def levels(self) -> Iterator[Level]:
         """How full each of them is."""
+        by_queue = self._by_queue()
         for name in self._names():
-            shares, limits = self.shares(name), self.limits(name)
+            shares, limits = by_queue.get(name, ()), self.limits(name)
             used = _used(limits, shares)
             yield Level(name, limits, used, len(shares), self._waiting(name, shares))
 
@@ -233,6 +236,22 @@ class QueueReader:
         """What the holders of a quota that may still be doing something hold of it."""
         return tuple(self._shares(records_of(self._known, name), name))
 
+    def _by_queue(self) -> dict[str, tuple[Share, ...]]:
+        """What the holders of all quotas hold, by their Queues: each record is read once."""
+        found: dict[str, dict[str, list[Share]]] = {}
+        for record in self._quotas:
+            for share in self._shares((record,)):
+                in_records = found.setdefault(share.holder.queue, {})
+                in_records.setdefault(record.metadata.name, []).append(share)
+        return {queue: self._of_records(queue, shares) for queue, shares in found.items()}
+
+    def _of_records(self, queue: str, shares: Mapping[str, list[Share]]) -> tuple[Share, ...]:
+        """What is held of a Queue, by the records that say so."""
+        home = next((one.metadata.name for one in records_of(self._known, queue)), "")
+        # What is in another than its home, or in two, is of a Queue that moves.
+        is_moving = len(shares) > 1 or home not in shares
+        return self.shares(queue) if is_moving else tuple(shares[home])
+
     def _shares(self, records: Iterable[QueueQuota], queue: str = "") -> Iterator[Share]:
         seen = set()
         for holder in (one for record in records for one in record.status.holders):
@@ -251,17 +270,30 @@ class QueueReader:
             return {}
         return {one: amount.milli for one, amount in queue.spec.resources.items()}
 
-    def free(self, name: str) -> dict[str, int]:
+    def free(self, name: str, made: dict[tuple[str, ...], Ledger] | None = None) -> dict[str, int]:
         """What its Jobs may still use, of its own and of what others lend, in thousandths."""
         queue = self._known.queue(name)
-        return self._ledger(queue).free(name) if queue is not None else {}
+        return self._ledger(queue, made).free(name) if queue is not None else {}
 
-    def _ledger(self, queue: Queue) -> Ledger:
-        """What is in use of what a Queue and those that lend to it have."""
-        name = queue.metadata.name
-        ledger = Ledger(self._members(queue))
-        for share in self._shares(records_of(self._known, name)):
+    def _ledger(self, queue: Queue, made: dict[tuple[str, ...], Ledger] | None = None) -> Ledger:
+        """What is in use of what a Queue and those that lend to it have.
+
+        `made` has those of other Queues: one is for all whose Jobs are in the same records.
+        """
+        records = [
+            record
+            for at, record in enumerate(records_of(self._known, queue.metadata.name))
+            if record.status.holders or not at
+        ]
+        members = self._members(queue)
+        key = (*(one.queue for one in members), *(record.metadata.name for record in records))
+        if made is not None and key in made:
+            return made[key]
+        ledger = Ledger(members)
+        for share in self._shares(records):
             ledger.add(share.holder.queue, share.held)
+        if made is not None:
+            made[key] = ledger
         return ledger
 
     def _members(self, queue: Queue) -> tuple[Member, ...]:
@@ -390,10 +422,15 @@ class QueueReader:
             if job is not None and demand is not None and could_ever_fit(demand, limits):
                 yield Waiter(job, demand)
 
-    def _short(self, name: str, shares: Sequence[Share]) -> dict[str, Any]:
+    def _short(
+        self,
+        name: str,
+        shares: Sequence[Share],
+        ledgers: dict[tuple[str, ...], Ledger] | None = None,
+    ) -> dict[str, Any]:
         """What is told of a Queue in either form."""
         queue, limits = self._known.queue(name), self.limits(name)
-        used, free = _used(limits, shares), self.free(name)
+        used, free = _used(limits, shares), self.free(name, ledgers)
         oldest = self._places.oldest(name) if self._has_line(name) else None
         job = self._jobs.get(oldest) if oldest is not None else None
         short: dict[str, Any] = {

@@ -301,6 +301,19 @@ def test_a_queue_that_moves_takes_its_jobs_along(
     assert holding == [home]
 
 
+def test_the_record_of_a_cohort_goes_with_the_last_who_hold_by_it() -> None:
+    """Their copies are dropped last, and nothing else is heard of it after that."""
+    desk = CohortDesk(lends("blue", 2), lends("red", 1))
+    desk.run(asks("b", "blue"), asks("r", "red"))
+
+    desk.put(lends("blue", 2, "den"), lends("red", 1, "den"))
+    desk.settle()
+
+    names = {record.metadata.name for record in desk.quotas}
+    assert names == {"cohort.den", "queue.blue", "queue.red"}
+    assert set(desk.holders()) == {"b", "r"}
+
+
 def test_a_queue_that_moves_on_before_it_arrived_takes_everybody_along() -> None:
     """Whatever step of the first move is the last before the second."""
     for steps in range(12):

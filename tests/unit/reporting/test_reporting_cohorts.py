@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from test_reporting_queues import NOW, Desk, a_queue, amounts, ends, running, waiting
 
 from interlock.modes.cli.verbs.queue import headlines
@@ -209,6 +210,29 @@ def test_what_is_borrowed_is_shown_with_what_is_used() -> None:
     assert used_told(blue["resources"]["gpu"]) == "1/4"
     assert used_told(red["resources"]["gpu"]) == "5/2 (+3)"
     assert headlines(red) == ["queue red   BestEffortFIFO   cohort lab   1 admitted, 0 waiting"]
+
+
+def test_what_is_in_two_records_while_a_queue_moves_counts_once() -> None:
+    red, held = a_member("red", 2), of("red", 5)
+    blue, *rest = a_cohort(a_member("blue", 4), red, held=(held,))
+    (shared,) = (one for one in rest if one.metadata.name == cohort_name("lab"))
+    left = replace(
+        shared,
+        metadata=Metadata(name=cohort_name("old"), uid="old", resource_version="1"),
+        spec=QuotaSpec(cohort="old"),
+    )
+    seat = Seat(record=cohort_name("lab"), uid="lab", number=2, came_from=cohort_name("old"))
+    rest = [
+        replace(one, status=QuotaStatus(seat=seat))
+        if one.metadata.name == quota_name("red")
+        else one
+        for one in rest
+    ]
+    desk = Desk(blue, *rest, left)
+
+    assert (desk.short("red").admitted, desk.short("red").resources["gpu"].used) == (1, 5)
+    assert desk.short("blue").resources["gpu"].free == desk.detail("blue").resources["gpu"].free
+    assert [level.used["gpu"] for level in desk.reader.levels()] == [0, 5000]
 
 
 def test_a_queue_that_has_no_seat_yet_is_told_as_one_alone() -> None:

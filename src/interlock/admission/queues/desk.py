@@ -19,7 +19,7 @@ from interlock.admission.queues.known import (
 from interlock.admission.queues.lines import QueueLines
 from interlock.admission.queues.preemption import may_preempt
 from interlock.admission.queues.record import decide_quota, view_of
-from interlock.admission.queues.seats import concerned, home_of
+from interlock.admission.queues.seats import concerned, home_of, live
 from interlock.admission.ready_timers import gate_of
 from interlock.control.cache import Cache
 from interlock.control.reconciler import Change
@@ -163,6 +163,9 @@ class QueueDesk:
                     yield from map(record_key, concerned(self._known, record))
                     yield from self._too_small(record)
         had, has = _grants(before), _grants(after)
+        if had and after is not None and not has and not live(after.status.members):
+            # It may have been the last thing that it was there for.
+            yield after.key
         for grant, holder in has.items():
             if grant not in had:
                 yield Key("Job", holder.namespace, holder.job)
