@@ -314,3 +314,55 @@ def test_a_pod_ends_and_leaves_its_quota(team: Team) -> None:
         lambda pod: naming.FINALIZER not in pod["metadata"].get("finalizers", ()),
     )
     assert pod["status"]["phase"] == "Failed"
+
+
+def test_another_controller_takes_over_and_nothing_is_double(team: Team, tmp_path: Path) -> None:
+    team.has_queue(resources={"tasks": 1})
+    team.controller.wait_until_leading()
+    first, second = team.batch_job("first"), team.batch_job("second")
+    team.waits(second, "QuotaTaken")
+    team.runs("first")
+
+    with Controller(team.access, tmp_path / "other", namespace=team.namespace) as other:
+        team.controller.kill()
+        other.wait_until_leading()
+        # It finds what runs, and holds the other one back.
+        team.access.change(f"{team.batch_jobs}/second", {"spec": {"suspend": False}})
+        team.is_suspended("second")
+        team.access.remove(f"{team.batch_jobs}/first", propagationPolicy="Background")
+        team.runs("second")
+        team.access.wait_until_gone(f"{team.jobs}/{team.name_of(first)}")
+        names = [job["metadata"]["name"] for job in team.access.read(team.jobs)["items"]]
+        assert names == [team.name_of(second)]
+        pods = team.access.read(team.pods)["items"]
+        assert len([pod for pod in pods if pod["status"]["phase"] == "Running"]) == 1
+
+
+def test_one_that_is_ready_too_late_is_put_back(team: Team) -> None:
+    """Ready is as many of its pods as it runs at a time."""
+    team.has_queue(
+        resources={"tasks": 2},
+        waitForPodsReady={
+            "enable": True,
+            "timeout": "1s",
+            "requeuingStrategy": {"backoffLimitCount": 0},
+        },
+    )
+    late = team.batch_job("late", {Play.NEVER_READY: "true"}, parallelism=2)
+
+    job = team.waits(late, "Deactivated")
+
+    team.is_suspended("late")
+    assert job["status"]["admission"]["evictions"] == 1
+    team.is_free()
+    patient = {"spec": {"waitForPodsReady": {"timeout": "10m"}}}
+    team.access.change(f"{QUEUES}/{team.queue}", patient)
+    good = team.batch_job("good", parallelism=2)
+    name = team.name_of(good)
+    team.access.wait_for(
+        f"{team.jobs}/{name}",
+        lambda job: any(
+            (one["type"], one["status"], one["reason"]) == ("PodsReady", "True", "Started")
+            for one in job.get("status", {}).get("conditions") or ()
+        ),
+    )
