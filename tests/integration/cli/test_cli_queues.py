@@ -71,6 +71,7 @@ def test_queues_in_short(interlock: Program) -> None:
         "quota": "16Gi",
         "used": "2Gi",
         "free": "14Gi",
+        "borrowed": 0,
     }
     assert listed["closed"]["namespaces"] == ["a"]
 
