@@ -186,7 +186,7 @@ class _Import:
         if len(draft.objects) > made:
             self._queues[old] = name
             selector = spec.get("namespaceSelector")
-            self._spaces[name] = None if selector is None else selector["matchNames"]
+            self._spaces[name] = None if selector is None else selector.get("matchNames")
 
     def _tell_local(self) -> None:
         """Tell of each LocalQueue which Queue its Jobs have to name."""

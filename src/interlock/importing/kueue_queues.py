@@ -18,7 +18,7 @@ PATHS = (
     (r"spec\.order", "spec.queueingStrategy"),
     (r"spec\.stop", "spec.stopPolicy"),
     (r"spec\.preemption\.withinQueue", "spec.preemption.withinClusterQueue"),
-    (r"spec\.namespaceSelector\.matchNames", "spec.namespaceSelector"),
+    (r"spec\.namespaceSelector", "spec.namespaceSelector"),
     (r"spec\.waitForPodsReady", "waitForPodsReady of the Configuration"),
     *COHORT_PATHS,
 )
@@ -48,8 +48,8 @@ def queue_spec(given: Fields, spaces: Sequence[str], cohorts: Cohorts) -> dict[s
         made["stop"] = stop
     if preemption := preemption_of(spec.within("preemption")):
         made["preemption"] = preemption
-    if (names := _names(spec, spaces)) is not None:
-        made["namespaceSelector"] = {"matchNames": names}
+    if (selector := _namespaces(spec, spaces)) is not None:
+        made["namespaceSelector"] = selector
     _tell_fungibility(spec.within("flavorFungibility"))
     for name in ("admissionChecks", "admissionChecksStrategy"):
         if spec.raw(name):
@@ -135,70 +135,68 @@ def _tell_fungibility(given: Fields) -> None:
     given.tell_rest()
 
 
-def _names(spec: Fields, spaces: Sequence[str]) -> list[str] | None:
-    """The names of the namespaces that may use a Queue; None for every namespace."""
+def _namespaces(spec: Fields, spaces: Sequence[str]) -> dict[str, Any] | None:
+    """Which namespaces may use a Queue; None for every namespace.
+
+    By their names where it says nothing else, and else in the words of the source.
+    """
     name = "namespaceSelector"
     if spec.data.get(name) is None:
         spec.note(name, "is not given", "to Kueue that is no namespace at all", "matchNames: []")
-        return []
+        return {"matchNames": []}
     chosen = _Chosen(spec.within(name))
-    if chosen.is_everybody:
-        if spaces:
-            why = "to Kueue only those with a LocalQueue can use it"
-            instead = f"all of them; matchNames: [{', '.join(spaces)}] keeps to those of the file"
-            spec.note(name, "lets every namespace in", why, instead)
-        return None
-    if not chosen.unsaid:
-        return chosen.of(chosen.names or ())
-    names = chosen.of(spaces if chosen.names is None else chosen.names)
-    origin = "the namespaces of its LocalQueues" if chosen.names is None else "the names it gives"
-    for given, part in chosen.unsaid:
-        given.note(
-            part,
-            "is not carried over",
-            "a Queue knows namespaces by their names alone",
-            f"{origin}: matchNames: [{', '.join(names)}]",
-        )
-    return names
+    if not chosen.is_everybody and not chosen.asks_labels:
+        return {"matchNames": chosen.names or []}
+    if spaces:
+        told = "lets every namespace in" if chosen.is_everybody else "goes by labels alone"
+        why = "to Kueue only those with a LocalQueue can use it"
+        names = f"matchNames: [{', '.join(spaces)}]"
+        instead = f"all that it means; {names} keeps to those of the file"
+        spec.note(name, told, why, instead)
+    return None if chosen.is_everybody else chosen.selector
 
 
 class _Chosen:
-    """What a selector says about the names of namespaces, and where it says anything else."""
+    """What a selector says about namespaces: their names, or more than that."""
 
     def __init__(self, given: Fields) -> None:
         #: The names there may be; None for any.
-        self.names: list[str] | None = None
-        #: Where it says what only labels tell, and where it leaves names out.
-        self._of_labels: list[tuple[Fields, str]] = []
-        self._leaving_out: list[tuple[Fields, str]] = []
-        self._others: set[str] = set()
+        self._in: list[str] | None = None
+        self._not_in: set[str] = set()
+        self._has_other_labels = False
+        #: The same, as ours says it.
+        self.selector: dict[str, Any] = {}
         labels = given.within("matchLabels")
         for key in labels.data:
-            value = labels.text(key)
+            value = labels.text(key) or ""
+            self.selector.setdefault("matchLabels", {})[key] = value
             if key == _NAME_LABEL:
-                self._keep([value or ""])
+                self._keep([value])
             else:
-                self._of_labels.append((labels, key))
+                self._has_other_labels = True
         for one in given.each("matchExpressions"):
             self._take(one)
         given.tell_rest()
 
     @property
-    def unsaid(self) -> list[tuple[Fields, str]]:
-        """Where it says what no list of names says."""
-        return self._of_labels + (self._leaving_out if self.names is None else [])
+    def names(self) -> list[str] | None:
+        """The names that it allows; None where it allows any, or all but some."""
+        if self._in is None:
+            return None
+        return [name for name in dict.fromkeys(self._in) if name not in self._not_in]
+
+    @property
+    def asks_labels(self) -> bool:
+        """Whether it says what no list of names says."""
+        return self._has_other_labels or (self._in is None and bool(self._not_in))
 
     @property
     def is_everybody(self) -> bool:
         """Whether it says nothing."""
-        return self.names is None and not self.unsaid
-
-    def of(self, names: Sequence[str]) -> list[str]:
-        """Those of some names that it does not leave out."""
-        return [name for name in dict.fromkeys(names) if name not in self._others]
+        return self._in is None and not self.asks_labels
 
     def _take(self, one: Fields) -> None:
-        key = one.text("key")
+        key = one.text("key") or ""
         one.require("key", key)
         operator = one.one_of("operator", "In", "NotIn", "Exists", "DoesNotExist")
         one.require("operator", operator)
@@ -206,16 +204,18 @@ class _Chosen:
         one.tell_rest()
         if operator in ("In", "NotIn"):
             one.require("values", values)
+        compared = {"values": list(dict.fromkeys(values))} if values else {}
+        requirement = {"key": key, "operator": operator, **compared}
+        self.selector.setdefault("matchExpressions", []).append(requirement)
         if key != _NAME_LABEL:
-            self._of_labels.append((one, ""))
+            self._has_other_labels = True
         elif operator == "In":
             self._keep(values)
         elif operator == "NotIn":
-            self._others.update(values)
-            self._leaving_out.append((one, ""))
+            self._not_in.update(values)
         elif operator == "DoesNotExist":
             # Every namespace has a name.
             self._keep([])
 
     def _keep(self, names: Sequence[str]) -> None:
-        self.names = [name for name in names if self.names is None or name in self.names]
+        self._in = [name for name in names if self._in is None or name in self._in]

@@ -172,17 +172,10 @@ def test_cohorts_stay_apart() -> None:
                      ["b"], id="both count"),
         pytest.param({"matchExpressions": [names("a", "b"), names("a", operator="NotIn")]}, [],
                      ["b"], id="all but"),
-        pytest.param({"matchExpressions": [names("a", operator="NotIn")]}, ["a", "b"], ["b"],
-                     id="all but one, of its LocalQueues"),
         pytest.param({"matchExpressions": [names(operator="Exists")]}, ["a"], None,
                      id="every namespace has a name"),
         pytest.param({"matchExpressions": [names(operator="DoesNotExist")]}, ["a"], [],
                      id="none has no name"),
-        pytest.param({"matchLabels": {"team": "x"}}, ["a", "b"], ["a", "b"],
-                     id="other labels: those of its LocalQueues"),
-        pytest.param({"matchLabels": {"team": "x"}}, [], [], id="other labels, no LocalQueue"),
-        pytest.param({"matchLabels": {"team": "x", BY_NAME: "a"}}, ["a", "b"], ["a"],
-                     id="other labels and a name"),
     ],
 )  # fmt: skip
 def test_namespaces_are_named_where_they_can_be(
@@ -191,6 +184,24 @@ def test_namespaces_are_named_where_they_can_be(
     documents = [a_queue(namespaceSelector=selector), *(local(space) for space in spaces)]
     found = spec_of(*documents).get("namespaceSelector")
     assert found == (None if expected is None else {"matchNames": expected})
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        pytest.param({"matchLabels": {"team": "x"}}, id="labels"),
+        pytest.param({"matchLabels": {"team": "x", BY_NAME: "a"}}, id="labels and a name"),
+        pytest.param({"matchExpressions": [names("a", operator="NotIn")]}, id="all but one"),
+        pytest.param({"matchExpressions": [names("x", "y", key="team"),
+                                           names(operator="Exists", key="batch"),
+                                           names(operator="DoesNotExist", key="old"),
+                                           names(operator="DoesNotExist")]}, id="expressions"),
+    ],
+)  # fmt: skip
+def test_what_labels_tell_is_kept_as_it_is(selector: dict[str, Any]) -> None:
+    documents = a_queue(namespaceSelector=selector), local()
+    assert spec_of(*documents)["namespaceSelector"] == selector
+    assert "spec.namespaceSelector: goes by labels alone" in told(*documents)
 
 
 WAITS = {"enable": True, "timeout": "30m", "blockAdmission": False, "recoveryTimeout": "30m"}
