@@ -156,6 +156,8 @@ class AdmissionReconciler:
             if job is not None and _is_at_the_door(job):
                 yield key
                 yield from self._job_changed(key, job, job)
+                # One with a target stood in its line before, and is waited for there.
+                yield from (ask.key for ask in self._asks_of(job))
 
     def _with_queues(self, keys: Iterable[Key]) -> tuple[Key, ...]:
         """The keys, and the quotas in whose lines somebody needs one of the claims among them."""

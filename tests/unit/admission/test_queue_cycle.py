@@ -18,6 +18,7 @@ from interlock.resources.queue import (
     QueueOrder,
     StopPolicy,
 )
+from interlock.resources.steps import Target
 from interlock.resources.values.amounts import Amount
 from interlock.testing.builders import T0, a_holder, a_job, a_lock, a_request
 from support.queue_desk import BLUE, Desk, a_queue, a_record, newer, over, runs, waits
@@ -271,3 +272,10 @@ def test_of_other_namespaces_nothing_is_proven_where_one_is_known() -> None:
     alone = QueueDesk(Cache("Job"), desk.caches["Queue"], quotas, "elsewhere")
     alone._known.jobs.settle(10_000)  # type: ignore[attr-defined]
     assert not alone.decide(BLUE, lambda _, __: True, T0).actions
+
+
+def test_the_line_of_a_target_is_looked_at_once_room_is_granted() -> None:
+    """It stood in that line before, so nothing else would be news to it."""
+    desk = Desk(a_queue(), a_record(), waits("a", 1, target=Target(path="orders/20")))
+    assert desk.grants() == ["ax1"]
+    assert "Lock" in [key.kind for key in desk.woken]
