@@ -8,7 +8,6 @@ from typing import Any
 from msgspec.structs import replace
 from mutation import Seam, mutation
 
-from interlock.admission.queues.ledger import Ledger
 from interlock.resources.queue import Member
 from support.simulation.queue_world import CohortWorld, RivalCohortWorld
 
@@ -123,19 +122,3 @@ def a_step_of_a_move_wakes_nobody(_: Any) -> Any:
 )
 def everybody_makes_room_in_a_cohort(_: Any) -> Any:
     return lambda _, __, holdings: holdings
-
-
-@mutation(
-    "What is given back counts as given back.",
-    Seam("interlock.admission.queues.ledger", "Ledger.add"),
-    caught_by="Settles",
-    in_worlds=CohortWorld,
-    most_worlds=400,
-)
-def a_queue_that_is_gone_is_charged_twice(really: Callable[..., None]) -> Any:
-    def add(self: Ledger, queue: str, amounts: Any, sign: int = 1) -> None:
-        really(self, queue, amounts, sign)
-        if sign > 0:
-            really(self, queue, amounts, sign)
-
-    return add
