@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import assert_never
 from urllib.parse import urlsplit
 
+from interlock.resources.default_queue import DEFAULT_QUEUE
+from interlock.resources.metadata import API_VERSION
 from interlock.testing.serving import PATIENCE_S, Server
 from support.differential.scenario import (
     CannotStart,
@@ -51,7 +53,17 @@ class EmbeddedStage:
 
     def __enter__(self) -> EmbeddedStage:
         self._open.enter_context(self._server)
+        self._without_default_queue()
         return self
+
+    def _without_default_queue(self) -> None:
+        """Have processes ask nobody for room, as pods do: a cluster has no default Queue."""
+        path = f"/apis/{API_VERSION}/queues/{DEFAULT_QUEUE}"
+        with self.connected() as (connection, headers):
+            connection.request("DELETE", path, headers=headers)
+            answer = connection.getresponse()
+            told = answer.read()
+            assert answer.status == 200, told
 
     def __exit__(
         self,

@@ -27,7 +27,7 @@ from interlock.admission.queues.demands import (
     is_ready,
     most_tasks,
 )
-from interlock.admission.queues.known import KnownQueues, job_of
+from interlock.admission.queues.known import KnownQueues, Standing
 from interlock.admission.queues.ledger import Ledger
 from interlock.admission.queues.lines import Head, QueueLines, Shape, lacks_room
 from interlock.admission.queues.preemption import (
@@ -47,7 +47,6 @@ from interlock.resources.queue import (
     QueueOrder,
     QuotaHolder,
     StopPolicy,
-    charged,
     in_terms_of,
     taken,
 )
@@ -89,11 +88,14 @@ def run_cycle(
     known: KnownQueues,
     lines: QueueLines,
     members: Iterable[Member],
-    holders: Iterable[QuotaHolder],
+    standings: Sequence[Standing],
     way_is_clear: WayIsClear,
 ) -> Outcome:
     """Grant as much as there is to those who come first in the lines of some Queues."""
-    cycle = _Cycle(known, lines, tuple(members), tuple(holders), way_is_clear)
+    there = tuple(members)
+    if not any(lines.shapes(member.queue) for member in there):
+        return Outcome()
+    cycle = _Cycle(known, lines, there, standings, way_is_clear)
     cycle.run()
     return Outcome(cycle.parts, cycle.victims)
 
@@ -175,22 +177,20 @@ class _Cycle:
         known: KnownQueues,
         lines: QueueLines,
         members: tuple[Member, ...],
-        holders: tuple[QuotaHolder, ...],
+        standings: Sequence[Standing],
         way_is_clear: WayIsClear,
     ) -> None:
         self._known = known
         self._lines = lines
         self._way_is_clear = way_is_clear
-        self._granted = {(holder.uid, holder.epoch) for holder in holders}
+        self._granted = {(one.holder.uid, one.holder.epoch) for one in standings}
         self._promised: dict[Key, int] = {}
         self._now = Ledger(members)
         self._holdings: list[Holding] = []
         going: list[Holding] = []
-        for holder in holders:
-            job = known.jobs.get(job_of(holder))
-            amounts = charged(holder, job)
+        for holder, job, _, amounts in standings:
             self._now.add(holder.queue, amounts)
-            if job is not None and job.metadata.uid == holder.uid:
+            if job is not None:
                 holding = Holding(job, holder, amounts)
                 (going if is_evicting(job) else self._holdings).append(holding)
         self._fronts = {
@@ -213,7 +213,7 @@ class _Cycle:
             if is_fair
             else None
         )
-        self._close_gates(holders)
+        self._close_gates([one.holder for one in standings])
         self.parts: list[Part] = []
         self.victims: list[Victim] = []
 

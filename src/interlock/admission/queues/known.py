@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
@@ -19,6 +19,7 @@ from interlock.resources.queue import (
     Queue,
     QueueQuota,
     QuotaHolder,
+    charged,
     cohort_name,
     demand_of,
     member_of,
@@ -80,6 +81,18 @@ class Namespaces(Protocol):
         ...
 
 
+class Standing(NamedTuple):
+    """A grant as it counts now."""
+
+    holder: QuotaHolder
+    #: Its Job, if it is known.
+    job: Job | None
+    #: Whether it is proven to count for nothing.
+    is_done: bool
+    #: What it counts for, in thousandths.
+    amounts: Mapping[str, int]
+
+
 class KnownQueues(Struct, frozen=True):
     """All that is known of Queues and their quotas."""
 
@@ -98,6 +111,8 @@ class KnownQueues(Struct, frozen=True):
     namespaces: Namespaces | None = None
     #: What the Queues of a record could use at the most, as long as it stays as it is.
     _most: dict[str, tuple[Any, dict[str, dict[str, int]]]] = field(default_factory=dict)
+    #: How each grant of a record counted when it was last looked at: few have changed since.
+    _standings: dict[str, dict[tuple[str, int], Standing]] = field(default_factory=dict)
     #: Who holds what by a record, as long as it stays as it is.
     _held: dict[str, tuple[QueueQuota, dict[tuple[str, int], QuotaHolder]]] = field(
         default_factory=dict
@@ -138,6 +153,33 @@ class KnownQueues(Struct, frozen=True):
         if self.namespace and holder.namespace != self.namespace:
             return False
         return is_done(holder, job_of(holder), self.jobs)
+
+    def standings(self, record: QueueQuota) -> list[Standing]:
+        """How the grants of a record count now."""
+        name, get = record.metadata.name, self.jobs.get
+        before, now = self._standings.get(name, {}), dict[tuple[str, int], Standing]()
+        found = []
+        for holder in record.status.holders:
+            which = holder.uid, holder.epoch
+            was = before.get(which)
+            # Of a Job that is not known it is its absence that may come to prove something.
+            if (
+                was is None
+                or was.job is None
+                or not (was.holder is holder and was.job is get(job_of(holder)))
+            ):
+                was = self.standing(holder)
+            now[which] = was
+            found.append(was)
+        self._standings[name] = now
+        return found
+
+    def standing(self, holder: QuotaHolder) -> Standing:
+        """How a grant counts now."""
+        job = self.jobs.get(job_of(holder))
+        if job is not None and job.metadata.uid != holder.uid:
+            job = None
+        return Standing(holder, job, self.is_done(holder), charged(holder, job))
 
     def queue(self, name: str) -> Queue | None:
         """A Queue, as far as anything is known of it."""

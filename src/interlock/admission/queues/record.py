@@ -101,29 +101,27 @@ def view_of(
         wanted = is_wanted(known, name, has_line=bool(lines.shapes(queue)))
         return QuotaRecordView(name=name, record=None, is_wanted=wanted)
     seating = seating_of(known, record)
-    stays = tuple(
-        h
-        for h in record.status.holders
-        if not known.is_done(h) and h.queue not in seating.moved_away
-    )
-    kept = (*stays, *seating.arrivals)
+    standings = known.standings(record)
+    counts = [
+        one for one in standings if not one.is_done and one.holder.queue not in seating.moved_away
+    ]
+    counts += map(known.standing, seating.arrivals)
     known_here = {m.queue for m in live(record.status.members)}
     # Whoever comes is let in from with the next write: this one may find that it was here before.
     members = [m for m in live(seating.members) if m.queue in known_here or not m.seat]
-    over = [
-        ended_at(job)
-        for h in record.status.holders
-        if h not in stays and (job := known.jobs.get(job_of(h)))
-    ]
+    over = [ended_at(one.job) for one in standings if one.is_done and one.job is not None]
     return QuotaRecordView(
         name=name,
         record=record,
         seating=seating,
-        kept=kept,
+        kept=tuple(one.holder for one in counts),
         over_since=min((at for at in over if at is not None), default=None),
-        outcome=run_cycle(known, lines, members, kept, way_is_clear),
+        outcome=run_cycle(known, lines, members, counts, way_is_clear),
         is_wanted=_is_used(known, lines, record, seating),
-        is_unheard=any(is_unheard(h, job_of(h), known.jobs) for h in kept),
+        is_unheard=any(
+            one.job is None and is_unheard(one.holder, job_of(one.holder), known.jobs)
+            for one in counts
+        ),
     )
 
 
@@ -185,7 +183,8 @@ def _written(view: QuotaRecordView, record: QueueQuota, now: datetime) -> Decisi
         trouble=record.status.trouble,
     )
     told = [f"lets {_named([one.job for one in new])} in"] if new else []
-    left = [holder.job for holder in record.status.holders if holder not in view.kept]
+    kept = {(holder.uid, holder.epoch) for holder in view.kept}
+    left = [one.job for one in record.status.holders if (one.uid, one.epoch) not in kept]
     told += [f"takes the room back of {_named(left)}"] if left else []
     is_other = seating.members != record.status.members or seating.seat != record.status.seat
     told += ["takes in what its queues allow"] if is_other else []

@@ -296,6 +296,11 @@ def _taken_along(
 
 def _newest(known: KnownQueues, queue: Queue, member: Member | None, seat: int) -> Member:
     """What is to be known of a Queue: the newest there is."""
+    is_here = member is not None and member.seat == seat and not member.left
+    if member is not None and is_here and member.version == queue.version:
+        # What holds for all Queues changes with no version of this one.
+        if member.ready == policy_text(known.system):
+            return member
     policy = gate_of(queue, known.system)
     spec = queue.spec
     newest = Member(
@@ -314,9 +319,7 @@ def _newest(known: KnownQueues, queue: Queue, member: Member | None, seat: int) 
     if member is None:
         return newest
     is_same = replace(member, version=newest.version, seat=seat) == newest
-    # What holds for all Queues changes with no version of this one.
     if member.version > queue.version or is_same:
-        is_here = member.seat == seat and not member.left
         return member if is_here else replace(member, seat=seat, left=False)
     return newest
 
