@@ -297,10 +297,10 @@ def _taken_along(
 def _newest(known: KnownQueues, queue: Queue, member: Member | None, seat: int) -> Member:
     """What is to be known of a Queue: the newest there is."""
     is_here = member is not None and member.seat == seat and not member.left
-    if member is not None and is_here and member.version == queue.version:
-        # What holds for all Queues changes with no version of this one.
-        if member.ready == policy_text(known.system):
-            return member
+    # What holds for all Queues changes with no version of this one.
+    is_same = member is not None and member.ready == policy_text(known.system)
+    if member is not None and is_here and is_same and member.version == queue.version:
+        return member
     policy = gate_of(queue, known.system)
     spec = queue.spec
     newest = Member(
