@@ -32,7 +32,7 @@ class Gate:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with Server(tmp_path / "data", cwd=tmp_path) as running:
+    with Server(tmp_path / "data", "--queue-tasks", "1000", cwd=tmp_path) as running:
         yield running
 
 

@@ -255,7 +255,7 @@ _DOCUMENTS = ("interlock.api.discovery", "interlock.api.documents", "interlock.a
 
 def _forget_documents() -> None:
     """Have everything made anew that is made of all kinds and kept while a server runs."""
-    for name, module in tuple(sys.modules.items()):
+    for name, module in sys.modules.copy().items():
         if name in _DOCUMENTS:
             for each in tuple(vars(module).values()):
                 if hasattr(each, "cache_clear"):

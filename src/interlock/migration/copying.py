@@ -15,6 +15,10 @@ from interlock.migration.judging import (
     Verdict,
     What,
 )
+from interlock.resources.default_queue import DEFAULT_QUEUE
+
+#: What says how much this machine has says nothing of a cluster.
+_OF_THIS_MACHINE = ("Queue", DEFAULT_QUEUE)
 
 
 class CopyMover:
@@ -30,6 +34,8 @@ class CopyMover:
         """Copy all that the cluster does not have."""
         for kind in COPIED_KINDS:
             for thing in self._source.all(kind, self._namespace):
+                if (thing["kind"], thing["metadata"]["name"]) == _OF_THIS_MACHINE:
+                    continue
                 self._copy(thing, dry_run=dry_run)
 
     def _copy(self, thing: Thing, *, dry_run: bool) -> None:

@@ -273,7 +273,8 @@ class JobSpec(Noun):
     priority: Annotated[int, INT32] = 0
     locks: Annotated[tuple[LockRequest, ...], Items(0, MAX_LOCKS, "locks"), Unique("key")] = ()
     #: The Queue in whose quota the Job has to find room before it starts. A process that names
-    #: none asks the Queue `machine`, as long as there is one of that name.
+    #: none asks the Queue `machine`, as long as there is one of that name; one with a lock or a
+    #: target only where it says in `resources` what it takes.
     queue: Annotated[str, QUEUE_NAME] | None = None
     #: What each task takes of the Queue's quota, such as `{cpu: 500m, memory: 2Gi}`, beside one of
     #: `tasks`. Where it is not given, that is what its pods request.

@@ -17,7 +17,7 @@ from interlock.resources.metadata import Key
 from interlock.resources.modes import Mode
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.queue import StopPolicy, demand_of
-from interlock.resources.steps import PythonSpec, Step, StepWork
+from interlock.resources.steps import PythonSpec, Step, StepWork, Target
 from interlock.resources.values.amounts import Amount
 from interlock.testing.builders import T0, a_job
 from support.queue_desk import BLUE, Desk, a_queue, a_record, newer, runs
@@ -59,6 +59,25 @@ def decided(desk: Desk, job: Job) -> AdmissionStatus | None:
             JobSpec(steps=(Step(name="a", run=StepWork(process=TRUE)),)), None, id="an operation"
         ),
         pytest.param(JobSpec(python=PythonSpec(function="a")), None, id="a worker's operation"),
+        pytest.param(
+            JobSpec(process=ProcessSpec(command=("a",)), locks=(LockRequest(key="db"),)),
+            None,
+            id="its lock limits it",
+        ),
+        pytest.param(
+            JobSpec(process=ProcessSpec(command=("a",)), target=Target(path="a")),
+            None,
+            id="its target does",
+        ),
+        pytest.param(
+            JobSpec(
+                process=ProcessSpec(command=("a",)),
+                locks=(LockRequest(key="db"),),
+                resources={"cpu": Amount.read(1)},
+            ),
+            DEFAULT_QUEUE,
+            id="one with a lock that says what it takes",
+        ),
     ],
 )
 def test_who_asks_it(spec: JobSpec, asked: str | None) -> None:
@@ -108,7 +127,7 @@ def test_where_it_is_not_its_quota_is_not_looked_at() -> None:
 
 
 def test_once_it_is_there_those_who_wait_ask_it() -> None:
-    job = anybody("job", locks=(LockRequest(key="db"),))
+    job = anybody("job", locks=(LockRequest(key="db"),), min_parallelism=1)
     desk = Desk(a_record(), job, default="blue")
     woken = desk.put(a_queue(tasks=1, version=1100))
     assert BLUE in woken

@@ -128,7 +128,12 @@ def test_a_record_says_what_holds_in_the_system_and_follows_it(told: Any) -> Non
     other = None if told is not None else SYSTEM
     caches = desk.caches
     queues = QueueDesk(caches["Job"], caches["Queue"], caches["QueueQuota"], system=other)
-    [action] = queues.decide(desk.record().key, lambda *_: True, desk.now).actions
+    key = desk.record().key
+    assert not queues.decide(key, lambda *_: True, desk.now).actions, "or two would go on for ever"
+    job = waits("a", 5)
+    for _ in queues.job_changed(None, desk.caches["Job"].note(job) or job, job, ()):
+        pass
+    [action] = queues.decide(key, lambda *_: True, desk.now).actions
     assert isinstance(action, RecordStatus)
     assert isinstance(action.status, QuotaStatus)
     assert read_policy(action.status.members[0].ready) == other

@@ -57,6 +57,7 @@ from interlock.resources.actions import (
 from interlock.resources.admission import AdmissionPhase, Eviction, EvictionCause, EvictionReason
 from interlock.resources.metadata import Metadata
 from interlock.resources.queue import (
+    Member,
     QueueQuota,
     QuotaHolder,
     QuotaSpec,
@@ -145,7 +146,7 @@ def decide_quota(view: QuotaRecordView, now: datetime) -> Decision:
     seating, (parts, victims) = view.seating, view.outcome
     status = record.status
     is_news = bool(parts or victims or seating.arrivals)
-    is_news |= seating.members != status.members or seating.seat != status.seat
+    is_news |= _is_other(seating.members, status.members) or seating.seat != status.seat
     gone = len(status.holders) + len(seating.arrivals) - len(view.kept)
     drop_at = view.over_since + KEPT_ON_RECORD if view.over_since is not None else now
     if gone and not is_news and drop_at > now:
@@ -158,6 +159,21 @@ def decide_quota(view: QuotaRecordView, now: datetime) -> Decision:
     if not view.kept and not view.is_wanted:
         return Decision((DeleteResource(record),), reason=f"nobody needs {view.name} any more")
     return Decision()
+
+
+def _is_other(members: tuple[Member, ...], known: tuple[Member, ...]) -> bool:
+    """Whether a record is to be written for its Queues.
+
+    What follows from the settings of a control plane alone is written with the next grant: two that
+    serve different namespaces with different settings would write it over each other for ever.
+    """
+    if len(members) != len(known):
+        return True
+    for one, was in zip(members, known, strict=True):
+        here = replace(one, blocks=was.blocks, scope=was.scope, ready=was.ready)
+        if one is not was and (here != was or one.version != was.version):
+            return True
+    return False
 
 
 def _made(name: str) -> Decision:

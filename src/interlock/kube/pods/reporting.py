@@ -68,13 +68,13 @@ def report_of(
         return _forced(pod, now)
     if pod.is_over:
         if is_doubtful(pod) and node is not NodeState.GONE:
-            return _told(pod, ReportState.UNKNOWN, message=_doubt(pod), started_at=_start(pod))
+            return told_by(pod, ReportState.UNKNOWN, message=_doubt(pod), started_at=_start(pod))
         return _ended(pod, node)
     if pod.is_going and pod.never_ran:
         # The API server binds no pod that is going, so this one will never run.
-        return _told(pod, ReportState.NOT_STARTED, message=_NEVER_PLACED, stopped=True)
+        return told_by(pod, ReportState.NOT_STARTED, message=_NEVER_PLACED, stopped=True)
     if is_overdue(pod, now, overdue):
-        return _told(
+        return told_by(
             pod,
             ReportState.UNKNOWN,
             message=_silent(pod),
@@ -82,7 +82,7 @@ def report_of(
             stopped=True,
         )
     if has_run(pod):
-        return _told(
+        return told_by(
             pod,
             ReportState.RUNNING,
             started_at=_start(pod),
@@ -90,7 +90,7 @@ def report_of(
             ready=_is_ready(pod),
         )
     reason, message = _why_waiting(pod)
-    return _told(
+    return told_by(
         pod,
         ReportState.ACCEPTED,
         message=message,
@@ -109,9 +109,9 @@ def gone_report(pod: Pod, now: datetime, *, overdue: timedelta, seen: bool) -> T
     if last.state in (ReportState.ENDED, ReportState.NOT_STARTED):
         return last
     if seen and pod.never_ran:
-        return _told(pod, ReportState.NOT_STARTED, message=_NEVER_PLACED, stopped=True)
+        return told_by(pod, ReportState.NOT_STARTED, message=_NEVER_PLACED, stopped=True)
     where = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
-    return _told(
+    return told_by(
         pod,
         ReportState.UNKNOWN,
         message=f"the pod{where} was removed before anybody saw it end",
@@ -225,15 +225,12 @@ def never_report(
     )
 
 
-_told = told_by
-
-
 def _ended(pod: Pod, node: NodeState) -> TaskReport:
     ended_at = _latest(one.finished_at for one in _ends(_statuses(pod)))
     message = _why_ended(pod)
     if node is NodeState.GONE and is_doubtful(pod):
         message = f"its node {pod.spec.node_name} is gone; {message}".rstrip("; ")
-    return _told(
+    return told_by(
         pod,
         ReportState.ENDED,
         message=message,
@@ -245,7 +242,7 @@ def _ended(pod: Pod, node: NodeState) -> TaskReport:
 
 
 def _forced(pod: Pod, now: datetime) -> TaskReport:
-    return _told(
+    return told_by(
         pod,
         ReportState.ENDED,
         message=pod.metadata.annotations.forced,
