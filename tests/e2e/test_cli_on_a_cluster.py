@@ -303,7 +303,8 @@ def full_queue(interlock: Program) -> Iterator[str]:
 
 def test_queues_are_told_as_by_a_server(interlock: Program, full_queue: str) -> None:
     short = {one["name"]: one for one in interlock.json("queues")["items"]}[full_queue]
-    assert short["resources"]["memory"] == {"quota": "16Gi", "used": "1536Mi", "free": "14848Mi"}
+    memory = {"quota": "16Gi", "used": "1536Mi", "free": "14848Mi", "borrowed": 0}
+    assert short["resources"]["memory"] == memory
     assert (short["admitted"], short["waiting"]) == (1, 2)
     assert full_queue in interlock("queues")
 
