@@ -213,8 +213,8 @@ def armed_without_a_look_at_the_record(_: object) -> Any:
     Seam("interlock.kube.pods.reporting", "told_by"),
     caught_by="Settles",
     in_worlds=troubled(PodWorld, CRASHING),
-    most_worlds=MOST,
-    seen_in=20,
+    most_worlds=160,
+    seen_in=72,
 )
 def what_was_prepared_is_left_alone(really: ReportOf) -> ReportOf:
     return lambda *args, **more: replace(really(*args, **more), prepared=False)
