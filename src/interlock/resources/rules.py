@@ -482,7 +482,8 @@ class OnlyWith(NounRule):
     def tell(self, path: str, noun: Any, to: Findings) -> None:
         name, found = self.written(type(noun))[0], self._get(noun)[0]
         # How large a map is says more than how our code writes it.
-        told = found if isinstance(found, dict) else str(found)
+        is_whole = isinstance(found, dict)
+        told = found if is_whole else "{…}" if isinstance(found, Struct) else str(found)
         to.add(f"{path}.{name}", self._expected, told)
 
     def expected(self, cls: type[Struct]) -> str:  # noqa: ARG002 (others name the fields)
