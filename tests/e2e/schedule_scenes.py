@@ -149,6 +149,16 @@ class Scene:
             lambda: next((e for e in self.events(kind, name) if e["reason"] == reason), None)
         )
 
+    def is_told(self, kind: str, name: str, reason: str) -> None:
+        """Wait for an event, unless who was about to send it leads no more: then nobody does."""
+        self.until(
+            lambda: (
+                any(event["reason"] == reason for event in self.events(kind, name))
+                or any("leading no more" in one.log for one in self.controllers)
+                or None
+            )
+        )
+
     def table(self, kind: str) -> dict[str, Object]:
         """The columns of `kubectl get`, by name of the object and of the column."""
         asked = "application/json;as=Table;v=v1;g=meta.k8s.io"

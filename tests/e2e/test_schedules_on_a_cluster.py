@@ -169,7 +169,7 @@ def test_one_job_is_kept_running_until_the_window_closes(here: Scene, work: Obje
     assert here.pods() == []
     assert here.jobs("engine")[job]["status"]["phase"] == "Killed"
     assert list(here.jobs("engine")) == [job]
-    here.event("ControlledJob", "engine", "JobStopped")
+    here.is_told("ControlledJob", "engine", "JobStopped")
     told = here.interlock("history", "controlledjob/engine")
     assert "JobStarted" in told
     assert "JobStopped" in told
@@ -204,7 +204,7 @@ def test_a_new_template_takes_over_when_the_old_job_is_proven_gone(here: Scene) 
     tokens = [jobs[one]["status"]["admission"]["grants"][0]["token"] for one in (first, second)]
     assert tokens == sorted(tokens)
     assert jobs[first]["status"]["phase"] == "Killed"
-    here.event("ControlledJob", "engine", "JobRestarted")
+    here.is_told("ControlledJob", "engine", "JobRestarted")
 
 
 def test_what_goes_wrong_is_told_as_a_warning(here: Scene) -> None:

@@ -33,8 +33,9 @@ def test_a_promise_that_is_broken_is_seen_by_the_tasks(tmp_path: Path) -> None:
 
     found = {check.name: check.faults for check in outcome.broken}
     assert "found no free place of ledger" in found["overlaps"][0]
-    # Two at once begin in any order, and so may their tokens be found.
-    assert set(found) <= {"overlaps", "fences that do not rise"}
+    # Two at once begin in any order, and so may their tokens be found. On a machine that stands
+    # still for seconds a window may be told of to nobody: the storm above says when that is wrong.
+    assert set(found) <= {"overlaps", "fences that do not rise", "windows unaccounted"}
 
 
 def test_nonsense_is_refused_and_harms_nobody(tmp_path: Path) -> None:
