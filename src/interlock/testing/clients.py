@@ -55,9 +55,12 @@ class Client:
         return self._good(*self.ask("DELETE", f"{_JOBS}/{name}"))
 
     def wait(self, done: Callable[[dict[str, Object]], bool]) -> dict[str, Object]:
-        """Follow all Jobs until the condition holds of them, by name; returns them."""
+        """Follow all Jobs until the condition holds of them, by name; returns them.
+
+        A Job that nobody looked at yet has an empty status here, as conditions read it.
+        """
         listed = self._good(*self.ask("GET", _JOBS))
-        jobs = {job["metadata"]["name"]: job for job in listed["items"]}
+        jobs = {job["metadata"]["name"]: _with_status(job) for job in listed["items"]}
         events = self._events(listed["metadata"]["resourceVersion"])
         while not done(jobs):
             event = next(events)
@@ -65,7 +68,7 @@ class Client:
             if event["type"] == "DELETED":
                 jobs.pop(name, None)
             elif event["type"] in ("ADDED", "MODIFIED"):
-                jobs[name] = event["object"]
+                jobs[name] = _with_status(event["object"])
         events.close()
         return jobs
 
@@ -105,6 +108,10 @@ class _Events(Iterator[Object]):
         """End the watch."""
         self._answer.close()
         self._connection.close()
+
+
+def _with_status(job: Object) -> Object:
+    return {"status": {}, **job}
 
 
 def phase_of(job: Object) -> str:
