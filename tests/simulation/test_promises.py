@@ -59,6 +59,8 @@ PIECES = {
     "RivalReadyWorld": 2,
     "MachineWorld": 3,
     "RivalMachineWorld": 2,
+    "AdoptedWorld": 3,
+    "RivalAdoptedWorld": 3,
     "WorkerOperationWorld": 2,
     "RivalWorkerOperationWorld": 1,
     "RequestWorld": 2,

@@ -11,6 +11,7 @@ import pytest
 from mutation import MUTATIONS, Mutation, Seam, UnknownSeamError, breaches
 from planted_in_pods import TROUBLES, Trouble, troubled
 
+from support.simulation.adopted_promises import ADOPTED_PROMISES
 from support.simulation.operation_promises import OPERATION_PROMISES
 from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
@@ -25,6 +26,7 @@ from support.simulation.worker_promises import WORKER_PROMISES
 ALL_PROMISES = {
     *PROMISES,
     *POD_PROMISES,
+    *ADOPTED_PROMISES,
     *RESTORE_PROMISES,
     *SCHEDULE_PROMISES,
     *OPERATION_PROMISES,
@@ -38,6 +40,7 @@ ALL_PROMISES = {
 #: Where mutations are declared.
 for _table in (
     "admission",
+    "adoption",
     "cohorts",
     "default_queue",
     "eviction",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase, EvictionReason
 from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
@@ -87,7 +89,7 @@ class QuotaKept(Promise):
             if member.stop is not StopPolicy.NONE:
                 raise self.broken(f"{holder.job} is let in by a stopped queue", holder.job)
             self._check_home(record, holder)
-            self._check_amounts(holder)
+            self._check_amounts(member, holder)
             for name in _taken_of(holder, holder.tasks):
                 if name in member.limits or name != TASKS:
                     self._check_resource(record, member, holder, name)
@@ -149,7 +151,7 @@ class QuotaKept(Promise):
                     found[holder.uid, holder.epoch] = holder
         return found.values()
 
-    def _check_amounts(self, holder: QuotaHolder) -> None:
+    def _check_amounts(self, member: Member, holder: QuotaHolder) -> None:
         """What is granted is what was asked for, at the version at which it was asked."""
         demand = self.truth.demands.get((holder.uid, holder.job_version))
         if demand is None:
@@ -157,7 +159,7 @@ class QuotaKept(Promise):
         each = {name: amount.milli for name, amount in holder.each.items()}
         # Of a Queue that it did not choose a Job takes what there is, as it was at that moment.
         least = 1 if self.truth.by_uid[holder.uid].spec.queue is None else demand.least
-        is_right = each == demand.each and least <= holder.tasks <= demand.tasks
+        is_right = each == _asked_of(member, demand) and least <= holder.tasks <= demand.tasks
         if not is_right or demand.queue != holder.queue:
             raise self.broken(f"{holder.job} is granted what it did not ask for", holder.job)
 
@@ -302,6 +304,7 @@ class QueueInOrder(Promise):
                 or truth.now - truth.queue_changed.get(member.queue, 0.0) <= truth.patience
             ):
                 continue
+            demand = replace(demand, each=_asked_of(member, demand))
             limits = {name: amount.milli for name, amount in member.limits.items()}
             is_strict = member.order is QueueOrder.STRICT_FIFO
             if _fits(demand, limits if is_strict else free):
@@ -452,7 +455,8 @@ def may_run(job: Job) -> int:
     if has_ended(job):
         return 0
     wanted = wanted_at_once(job.spec)
-    if not execution.total:
+    if not execution.total or job.spec.adopted is not None:
+        # Of what was adopted one task is all its pods.
         return wanted
     left = execution.total - len(execution.succeeded) - len(execution.failed)
     return max(min(left, wanted), len(execution.active))
@@ -480,6 +484,20 @@ def _says(queue: Queue, member: Member) -> bool:
     spec = queue.spec
     said = spec.resources, spec.borrowing_limit, spec.lending_limit
     return said == (member.limits, member.borrowing, member.lending)
+
+
+def _asked_of(member: Member, demand: Demand) -> dict[str, int]:
+    """What each task takes of what a Queue has; of what pods request only that is counted, and
+    `nvidia.com/gpu` as `gpu` where the Queue names only that.
+    """
+    if not demand.is_of_pods:
+        return demand.each
+    asked: dict[str, int] = {}
+    for name, amount in demand.each.items():
+        known = name if name in member.limits else name.split("/")[-1]
+        if known in member.limits:
+            asked[known] = asked.get(known, 0) + amount
+    return asked
 
 
 def _milli(amounts: Mapping[str, Amount], name: str) -> int:

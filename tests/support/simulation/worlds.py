@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from support.simulation.adopted_world import AdoptedWorld, RivalAdoptedWorld
 from support.simulation.eviction_world import (
     EvictionPodWorld,
     EvictionScheduleWorld,
@@ -73,6 +74,8 @@ WORLDS: dict[str, type[World]] = {
         RivalReadyWorld,
         MachineWorld,
         RivalMachineWorld,
+        AdoptedWorld,
+        RivalAdoptedWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
         RequestWorld,
