@@ -55,6 +55,8 @@ PIECES = {
     "RivalGateWorld": 2,
     "CohortWorld": 2,
     "RivalCohortWorld": 3,
+    "FairWorld": 3,
+    "RivalFairWorld": 3,
     "ReadyWorld": 2,
     "RivalReadyWorld": 2,
     "MachineWorld": 3,

@@ -12,6 +12,7 @@ from mutation import MUTATIONS, Mutation, Seam, UnknownSeamError, breaches
 from planted_in_pods import TROUBLES, Trouble, troubled
 
 from support.simulation.adopted_promises import ADOPTED_PROMISES
+from support.simulation.line_promises import LINE_PROMISES
 from support.simulation.operation_promises import OPERATION_PROMISES
 from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
@@ -33,6 +34,7 @@ ALL_PROMISES = {
     *WORKER_PROMISES,
     *QUEUE_PROMISES,
     *READY_PROMISES,
+    *LINE_PROMISES,
     *REQUEST_PROMISES,
     *REQUEST_WORKER_PROMISES,
 }
@@ -45,6 +47,7 @@ for _table in (
     "default_queue",
     "eviction",
     "execution",
+    "lines",
     "loop_and_store",
     "operations",
     "pods",

@@ -25,12 +25,14 @@ from support.simulation.faults import FaultRates, FaultyStore
 from support.simulation.faulty_objects import FaultyObjects
 from support.simulation.judge import Judge
 from support.simulation.kube_api import Body, Happened, uid_of
+from support.simulation.line_promises import LINE_PROMISES
 from support.simulation.others import Others
 from support.simulation.people import People
 from support.simulation.pod_world import PodPlane, PodWorld, RivalPodWorld
 from support.simulation.queue_people import QueuePeople
 from support.simulation.queue_promises import QUEUE_PROMISES
 from support.simulation.queue_script import with_gates, with_preemption, with_queues
+from support.simulation.queue_world import RestsFirst
 from support.simulation.script import (
     Act,
     ChangeTheirs,
@@ -169,12 +171,12 @@ class AdoptingPeople(QueuePeople):
         await super().tidy_up()
 
 
-class AdoptedWorld(PodWorld):
+class AdoptedWorld(RestsFirst, PodWorld):
     """Jobs, Queues, and batch Jobs and pods of others, on a cluster."""
 
     name = "AdoptedWorld"
     who: type[People] = AdoptingPeople
-    promises = QUEUE_PROMISES
+    promises = (*QUEUE_PROMISES, *LINE_PROMISES)
 
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None

@@ -20,12 +20,14 @@ from support.simulation.operation_world import (
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_world import (
     CohortWorld,
+    FairWorld,
     GateWorld,
     MachineWorld,
     PreemptionWorld,
     QueuePodWorld,
     QueueWorld,
     RivalCohortWorld,
+    RivalFairWorld,
     RivalGateWorld,
     RivalMachineWorld,
     RivalPreemptionWorld,
@@ -70,6 +72,8 @@ WORLDS: dict[str, type[World]] = {
         RivalGateWorld,
         CohortWorld,
         RivalCohortWorld,
+        FairWorld,
+        RivalFairWorld,
         ReadyWorld,
         RivalReadyWorld,
         MachineWorld,
