@@ -30,7 +30,7 @@ from interlock.resources.queue import (
     wanted_at_once,
 )
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import BlockScope, ready_policy
+from interlock.resources.ready_gate import BlockScope, WaitForPodsReady, ready_policy
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 from interlock.resources.values.amounts import Amount
 from interlock.store.contract import EventType
@@ -410,7 +410,7 @@ class PutBackForCause(Promise):
         requeue = job.status.admission.requeue
         tries = 0 if requeue is None else requeue.count
         return any(
-            name == _queue_of(job) and has_had(queue, tries)
+            name == _queue_of(job) and has_had(queue, tries, self.truth.wait_for_pods_ready)
             for (name, _), queue in self.truth.queue_versions.items()
         )
 
@@ -466,9 +466,9 @@ def _queue_of(job: Job) -> str | None:
     return job.spec.queue or (grant.queue if grant is not None else None)
 
 
-def has_had(queue: Queue, tries: int) -> bool:
+def has_had(queue: Queue, tries: int, system: WaitForPodsReady | None = None) -> bool:
     """Whether a Queue gives no more tries than so many."""
-    policy = ready_policy(queue.spec.wait_for_pods_ready)
+    policy = ready_policy(system, queue.spec.wait_for_pods_ready)
     return policy.is_on and policy.limit is not None and tries >= policy.limit
 
 

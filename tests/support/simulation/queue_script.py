@@ -261,7 +261,30 @@ def _gated(step: Step, random: Random) -> Step:
     act = step.act
     if not isinstance(act, ApplyQueue):
         return step
-    gate = WaitForPodsReady(
+    spec = replace(act.spec, wait_for_pods_ready=_gate(random))
+    return Step(step.at, ApplyQueue(act.name, spec))
+
+
+def without_gates(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues of which some say nothing, or a part, of what is awaited."""
+    return tuple(_ungated(step, random) for step in script)
+
+
+def _ungated(step: Step, random: Random) -> Step:
+    act = step.act
+    if not isinstance(act, ApplyQueue) or random.random() < 0.3:
+        return step
+    gate = random.choice((None, WaitForPodsReady(timeout=Duration(seconds=20))))
+    return Step(step.at, ApplyQueue(act.name, replace(act.spec, wait_for_pods_ready=gate)))
+
+
+def for_all_queues(random: Random) -> WaitForPodsReady | None:
+    """What is said for the whole system, where anything is."""
+    return _gate(random) if random.random() < 0.4 else None
+
+
+def _gate(random: Random) -> WaitForPodsReady:
+    return WaitForPodsReady(
         enable=random.random() < 0.9,
         timeout=Duration(seconds=random.choice((2, 10, 60))),
         block_admission=random.random() < 0.6,
@@ -274,4 +297,3 @@ def _gated(step: Step, random: Random) -> Step:
             backoff_max_seconds=random.choice((0, 30, 300)),
         ),
     )
-    return Step(step.at, ApplyQueue(act.name, replace(act.spec, wait_for_pods_ready=gate)))

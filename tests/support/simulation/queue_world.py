@@ -11,12 +11,14 @@ from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_people import MachinePeople, QueuePeople
 from support.simulation.queue_promises import QUEUE_PROMISES
 from support.simulation.queue_script import (
+    for_all_queues,
     with_cohorts,
     with_default_queue,
     with_gates,
     with_preemption,
     with_queues,
     with_shares,
+    without_gates,
 )
 from support.simulation.ready_promises import RoomKept
 from support.simulation.script import Step
@@ -205,6 +207,13 @@ class _Gates(_Preempts):
             luck = Random(f"{seed}:gates")
             self.script = with_gates(self.script, luck)
             self.most_tasks = luck.choice((2, 3, 1000))
+            self._say_for_all(Random(f"{seed}:system"))
+
+    def _say_for_all(self, luck: Random) -> None:
+        """Draw what holds for all Queues; then some Queues say nothing themselves."""
+        self.wait_for_pods_ready = self.truth.wait_for_pods_ready = for_all_queues(luck)
+        if self.wait_for_pods_ready is not None:
+            self.script = without_gates(self.script, luck)
 
 
 class GateWorld(_Gates):

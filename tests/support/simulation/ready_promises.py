@@ -103,7 +103,11 @@ class TimersKept(Promise):
         grant = job.status.admission.quota
         its = job.spec.queue or (grant.queue if grant is not None else None)
         return [
-            ready_policy(queue.spec.wait_for_pods_ready, job.spec.wait_for_pods_ready)
+            ready_policy(
+                self.truth.wait_for_pods_ready,
+                queue.spec.wait_for_pods_ready,
+                job.spec.wait_for_pods_ready,
+            )
             for (name, _), queue in self.truth.queue_versions.items()
             if name == its
         ]
