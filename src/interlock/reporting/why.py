@@ -107,6 +107,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
     children: tuple[Job, ...] = ()
     #: Its Queue, if it is of one and not over.
     queue: QueueView | None = None
+    #: Who is in the slots that it waits for.
+    seated: tuple[Blocker, ...] = ()
     #: Why the server starts nothing at all now; empty when it does.
     stalled: str = ""
 
@@ -160,11 +162,15 @@ def _claims(view: WhyView) -> Iterable[tuple[str, str]]:
 
 
 def _part(view: WhyView) -> Iterable[tuple[str, str]]:
-    """What the Job holds of its Queue's quota."""
+    """What the Job holds of its Queue's quota, and its slots."""
     uid = view.job.metadata.uid
     for share in view.queue.shares if view.queue is not None else ():
         if share.holder.uid == uid and share.holder.epoch == view.job.status.admission.epoch:
             yield "holds", f"of queue {share.holder.queue}: {amounts_in_words(share.held)}"
+    slots = view.job.status.admission.slots
+    if slots is not None and not has_ended(view.job):
+        named = ", ".join(slots.ids[:10]) + (", …" if len(slots.ids) > 10 else "")
+        yield "holds", f"of test bed {slots.test_bed}: {named}"
 
 
 def _quota_claim(view: WhyView) -> Iterable[tuple[str, str]]:
@@ -233,7 +239,7 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
     job = view.job
     if job.status.phase is JobPhase.QUEUED:
         recorded = [w for w in job.status.admission.waits if not _is_asked_anew(w, view)]
-        waits = [_held_back(job, wait, now) for wait in recorded]
+        waits = [_held_back(view, wait, now) for wait in recorded]
         for request in lock_requests(job.spec):
             waits.extend(_lock_waits(view, request, now))
         waits.extend(_queue_waits(view, now, is_held_back=bool(waits)))
@@ -287,9 +293,15 @@ def _not_looked_at() -> Waiting:
     return Waiting(reason="NotLookedAt", message="it was not looked at since it last changed")
 
 
-def _held_back(job: Job, wait: Wait, now: datetime) -> Waiting:
-    message = why_words(wait, Facts(job, now))
-    return Waiting(reason=wait.reason.value, message=message, key=wait.key, until=wait.until)
+def _held_back(view: WhyView, wait: Wait, now: datetime) -> Waiting:
+    blockers = view.seated if wait.reason is WaitReason.SLOTS_TAKEN else ()
+    return Waiting(
+        reason=wait.reason.value,
+        message=why_words(wait, Facts(view.job, now, blockers)),
+        key=wait.key,
+        holders=blockers,
+        until=wait.until,
+    )
 
 
 def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[Waiting]:
