@@ -403,7 +403,8 @@ class Reporting:
             self._lines.why_view(job),
             children=children,
             queue=queue,
-            seated=self._beds.blockers(job),
+            slots=self._beds.wait_of(job) if not has_ended(job) else None,
+            knows_slots=True,
             stalled=self._stalled(),
         )
         return json_answer(explain(view, self._clock.now()))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from interlock.admission.claims.claim import fits, total
+from interlock.admission.claims.slots import SLOTS
 from interlock.admission.lines import place_of, stands_in_line
 from interlock.control.cache import Cache
 from interlock.reporting.queue_why import ends_by
+from interlock.resources.admission import Wait, WaitReason
 from interlock.resources.job import Job
 from interlock.resources.metadata import Key
 from interlock.resources.test_bed import (
@@ -99,6 +103,13 @@ class BedDetail(BedAnswer, frozen=True, kw_only=True, rename="camel"):
     waiters: tuple[str, ...] = ()
 
 
+class SlotWait(NamedTuple):
+    """Why a Job does not get slots, and who is in those that it wants."""
+
+    wait: Wait
+    blockers: tuple[Blocker, ...]
+
+
 class BedReader:
     """Answers questions about TestBeds."""
 
@@ -147,18 +158,35 @@ class BedReader:
             waiters=tuple(job.metadata.name for job in waiting[:_NAMED]),
         )
 
-    def blockers(self, job: Job) -> tuple[Blocker, ...]:
-        """Who is in the slots that a waiting Job wants, the first one first."""
-        request = job.spec.slots
-        if request is None or request.test_bed is None:
+    def wait_of(self, job: Job) -> SlotWait | None:
+        """Why a Job does not get the slots that it asks for, as things are now."""
+        namespace = job.metadata.namespace
+        for ask in SLOTS.asks(job):
+            record = self._records.get(ask.key)
+            limits, others = SLOTS.limits(ask, record), self._others(record, job)
+            if fits(ask.amounts, total(map(SLOTS.amounts_of, others)), limits):
+                waits = job.status.admission.waits
+                if all(wait.reason is not WaitReason.SLOTS_TAKEN for wait in waits):
+                    return None
+                others = ()
+            reason = SLOTS.wait_reason(ask, limits)
+            wanted = (one for one in others if not ask.picks or ask.picks & set(one.slots))
+            blockers = tuple(_blocker(one, self._job_of(namespace, one)) for one in wanted)
+            is_taken = reason is WaitReason.SLOTS_TAKEN
+            return SlotWait(Wait(reason=reason, key=ask.name), blockers if is_taken else ())
+        return None
+
+    def _others(self, record: TestBedSlots | None, job: Job) -> tuple[SlotHolder, ...]:
+        """Who holds slots of a bed beside a Job, and is not over."""
+        if record is None:
             return ()
-        record = self._records.get(Key("TestBedSlots", job.metadata.namespace, request.test_bed))
-        found: dict[int, Blocker] = {}
-        for slot, holder in held_slots(record) if record is not None else ():
-            if holder.uid != job.metadata.uid and (request.ids is None or slot in request.ids):
-                held_by = self._job_of(job.metadata.namespace, holder)
-                found[holder.token] = _blocker(holder, held_by)
-        return tuple(found[token] for token in sorted(found))
+        namespace = record.metadata.namespace
+        return tuple(
+            holder
+            for holder in record.status.holders
+            if holder.uid != job.metadata.uid
+            and ((held_by := self._job_of(namespace, holder)) is None or not has_ended(held_by))
+        )
 
     def _seats(self, record: TestBedSlots) -> Iterator[SlotAnswer]:
         held = dict(held_slots(record))

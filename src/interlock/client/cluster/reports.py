@@ -72,7 +72,8 @@ class ClusterReports:
             snapshot.lines.why_view(found),
             children=children,
             queue=queue,
-            seated=snapshot.beds.blockers(found),
+            slots=snapshot.beds.wait_of(found),
+            knows_slots=True,
         )
 
     def _lines_of(self, job: Job, namespace: str, *, locks: bool) -> Snapshot:
