@@ -86,7 +86,7 @@ def a_ghost(
 ) -> SlotPod:
     """The ghost of a slot; its uid is `g-SLOT`."""
     place = the_slot(slot)
-    annotations = {naming.GHOST_SLOT: slot}
+    annotations = {naming.GHOST_SLOT: slot, naming.GHOST_SIZE: f"cpu={cpu}"}
     if reserved:
         reservation = Reservation(pod=reserved, name=reserved, epoch=epoch, at=at)
         annotations[naming.RESERVED] = written(reservation)

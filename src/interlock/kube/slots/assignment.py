@@ -149,16 +149,15 @@ def _chosen(
     slots: Iterable[Slot] = sorted(bed.ghosts) if wanted is None else wanted
     offered = nodes if isinstance(nodes, Set) else frozenset(nodes)
     free = [slot for slot in slots if slot.node in offered and _is_free(bed, slot, others)]
-    requests = pod.requests
-    large_enough = [slot for slot in free if _fits(requests, bed.ghosts[slot])]
-    if not large_enough:
-        return Refused(_why(bed, pod, wanted, too_small=bool(free)))
-    slot = min(large_enough, key=lambda slot: (bed.ghosts[slot].uid not in victims, slot))
-    record = record_of(pod)
-    return Reserve(
-        bed.ghosts[slot],
-        Reservation(pod=pod.uid, name=pod.metadata.name, epoch=record.epoch, at=now),
-    )
+    free.sort(key=lambda slot: bed.ghosts[slot].uid not in victims)
+    requests, record = pod.requests, record_of(pod)
+    for ghost in (bed.ghosts[slot] for slot in free):
+        if _fits(requests, ghost):
+            reservation = Reservation(
+                pod=pod.uid, name=pod.metadata.name, epoch=record.epoch, at=now
+            )
+            return Reserve(ghost, reservation)
+    return Refused(_why(bed, pod, wanted, too_small=bool(free)))
 
 
 def is_free(bed: BedSight, slot: Slot) -> bool:

@@ -26,7 +26,7 @@ from interlock.kube.slots.assignment import (
     asks,
     next_step,
 )
-from interlock.kube.slots.holds import ghost_slot, written
+from interlock.kube.slots.holds import Record, ghost_slot, written
 from interlock.kube.slots.models import SlotPod
 from interlock.kube.slots.naming import Bed
 from interlock.kube.slots.protocol import (
@@ -186,9 +186,14 @@ def _patch(step: Reserve | Tell | Settle) -> tuple[SlotPod, Mapping[str, Any]]:
             told = {naming.SLOT: record.slot, naming.HOLD: written(record)}
             return pod, _changed(pod, told)
         case Settle(ghost):
-            return ghost, _changed(ghost, {}, finalizers=_without_ours(ghost))
+            return ghost, settled(ghost)
         case _:
             assert_never(step)
+
+
+def settled(ghost: SlotPod) -> Mapping[str, Any]:
+    """A patch that lets go of a ghost whose pod was told."""
+    return _changed(ghost, {}, finalizers=_without_ours(ghost))
 
 
 def give_up(ghost: SlotPod) -> Mapping[str, Any]:
@@ -196,9 +201,9 @@ def give_up(ghost: SlotPod) -> Mapping[str, Any]:
     return _changed(ghost, {naming.RESERVED: None}, finalizers=_without_ours(ghost))
 
 
-def take_back(pod: SlotPod, record: str) -> Mapping[str, Any]:
+def take_back(pod: SlotPod, record: Record) -> Mapping[str, Any]:
     """A patch that takes back what a pod was told."""
-    return _changed(pod, {naming.SLOT: None, naming.HOLD: record})
+    return _changed(pod, {naming.SLOT: None, naming.HOLD: written(record)})
 
 
 def _changed(thing: SlotPod, annotations: Mapping[str, str | None], **more: Any) -> dict[str, Any]:

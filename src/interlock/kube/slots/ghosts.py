@@ -8,7 +8,7 @@ ghost is gone before a new one comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -177,7 +177,9 @@ def _why_not(view: GhostView, slot: Slot, ghost: SlotPod) -> str:
         return "there should be no such slot"
     if ghost.spec.node_name not in ("", slot.node):
         return f"it is on {ghost.spec.node_name}"
-    return "its slot has another size now" if ghost.requests != _with_pod(view.size) else ""
+    # Not what it requests: others may have added to that, such as a namespace's defaults.
+    is_same = ghost.metadata.annotations.ghost_size == written_size(view.size)
+    return "" if is_same else "its slot has another size now"
 
 
 def _on_their_way(view: GhostView) -> Iterator[SlotPod]:
@@ -197,11 +199,12 @@ def _missing(view: GhostView) -> tuple[list[Action], tuple[Problem, ...]]:
     """Ghosts for slots that have none, where there is room, and the nodes where there is not."""
     made: list[Action] = []
     problems: list[Problem] = []
+    expected = _expected(view)
     for node, count in sorted(view.wanted.items()):
         slots = [slot for slot in (Slot(n, node) for n in range(count)) if _lacks(view, slot)]
         if not slots:
             continue
-        left, without = _room(view, node), []
+        left, without = _room(view, node, expected.get(node, ())), []
         for slot in slots:
             short = _short(left, view.size)
             if short:
@@ -218,29 +221,37 @@ def _lacks(view: GhostView, slot: Slot) -> bool:
     return slot not in view.sight.ghosts and not view.sight.holders_of(slot)
 
 
-def _room(view: GhostView, node: str) -> dict[str, int]:
-    """What a node has for ghosts that are to be made.
+def _expected(view: GhostView) -> Mapping[str, Sequence[Mapping[str, int]]]:
+    """By node, what is on its way there: ghosts that are not placed, and pods without a ghost."""
+    found: dict[str, list[Mapping[str, int]]] = {}
+    for slot, ghost in view.sight.ghosts.items():
+        if not ghost.spec.node_name and not ghost.is_over:
+            found.setdefault(slot.node, []).append(ghost.requests)
+    for slot, holders in view.sight.holders.items():
+        if slot not in view.sight.ghosts:
+            coming = [view.size for pod in holders.values() if not pod.spec.node_name]
+            found.setdefault(slot.node, []).extend(coming)
+    return found
 
-    Who is placed there takes what it requests. What is on its way there is counted as a slot:
-    ghosts that are not placed, and pods that were told a slot whose ghost has gone.
-    """
+
+def _room(view: GhostView, node: str, expected: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What a node has for ghosts that are to be made, beside who is there and who is to come."""
     left = dict(view.allocatable.get(node, {}))
     for name, amount in view.taken.get(node, {}).items():
         left[name] = left.get(name, 0) - amount
-    for slot, ghost in view.sight.ghosts.items():
-        if slot.node == node and not ghost.spec.node_name and not ghost.is_over:
-            _take(left, ghost.requests)
-    for slot, holders in view.sight.holders.items():
-        if slot.node == node and slot not in view.sight.ghosts:
-            for pod in holders.values():
-                if not pod.spec.node_name:
-                    _take(left, view.size)
+    for amounts in expected:
+        _take(left, amounts)
     return left
 
 
 def _take(left: dict[str, int], amounts: Mapping[str, int]) -> None:
     for name, amount in _with_pod(amounts).items():
         left[name] = left.get(name, 0) - amount
+
+
+def written_size(size: Mapping[str, int]) -> str:
+    """The size of a slot as its ghost has it."""
+    return ",".join(f"{name}={format_milli(size[name])}" for name in sorted(size))
 
 
 def _with_pod(amounts: Mapping[str, int]) -> dict[str, int]:

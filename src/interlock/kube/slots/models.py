@@ -32,6 +32,7 @@ class SlotAnnotations(Annotations):
     slots: str = field(name=naming.SLOTS, default="")
     hold: str = field(name=naming.HOLD, default="")
     ghost_slot: str = field(name=naming.GHOST_SLOT, default="")
+    ghost_size: str = field(name=naming.GHOST_SIZE, default="")
     reserved: str = field(name=naming.RESERVED, default="")
 
 
@@ -105,17 +106,4 @@ class SlotPod(KubeObject):
         return {**requests_of_spec(msgspec.to_builtins(self.spec)), "pods": 1000}
 
 
-class SlotNodeStatus(_Read):
-    """What a node has."""
-
-    allocatable: dict[str, Any] = field(default_factory=dict)
-
-
-class SlotNode(KubeObject):
-    """A node, as far as it has room."""
-
-    status: SlotNodeStatus = SlotNodeStatus()
-
-
 SLOT_PODS: Sort[SlotPod] = Sort("Pod", "", "v1", "pods", SlotPod)
-SLOT_NODES: Sort[SlotNode] = Sort("Node", "", "v1", "nodes", SlotNode)

@@ -16,9 +16,11 @@ SLOTS = f"{GROUP}/slots"
 SLOT = f"{GROUP}/slot"
 HOLD = f"{GROUP}/slot-hold"
 
-#: Label of a ghost: its TestBed. Its annotations: its slot, and whom that is reserved for.
+#: Label of a ghost: its TestBed. Its annotations: its slot, how large that is, and whom it is
+#: reserved for.
 GHOST_OF = f"{GROUP}/ghost-of"
 GHOST_SLOT = f"{GROUP}/ghost-slot"
+GHOST_SIZE = f"{GROUP}/ghost-size"
 RESERVED = f"{GROUP}/reserved-for"
 #: Holds a ghost until the pod that it is reserved for was told.
 FINALIZER = f"{GROUP}/slot"
