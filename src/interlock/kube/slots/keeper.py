@@ -50,6 +50,8 @@ logger = logging.getLogger("interlock.slots")
 
 #: Changes come in swarms: a bed is looked at again no sooner than after this.
 _AGAIN_AFTER_S = 0.05
+#: A ghost that was made is heard of by then, or made again if it is not there.
+_HEARD_WITHIN_S = 5.0
 
 
 class BedFacts(Struct, frozen=True, kw_only=True):
@@ -91,8 +93,9 @@ class Keeper:
         self._due: dict[Bed, None] = {}
         self._news = asyncio.Event()
         self._timers: dict[Bed, Timer] = {}
-        #: Ghosts that were made and not heard of since.
-        self._made: dict[tuple[str, str], int] = {}
+        #: Ghosts that were made and not heard of since, and until when that is waited for: one that
+        #: is removed at once may never be heard of.
+        self._made: dict[tuple[str, str], float] = {}
         #: Why nodes have fewer slots than they should.
         self.problems: dict[Bed, tuple[Problem, ...]] = {}
         pods.subscribe(self._moved)
@@ -115,8 +118,7 @@ class Keeper:
                 if pod is not None:
                     woken.update(dict.fromkeys(self._sight.beds_of(pod)))
                     nodes.add(pod.spec.node_name)
-                    if self._made.get(pod.place, 1 << 62) <= pod.version:
-                        del self._made[pod.place]
+                    self._made.pop(pod.place, None)
         for bed, problems in self.problems.items():
             if any(problem.node in nodes for problem in problems):
                 woken[bed] = None
@@ -124,6 +126,7 @@ class Keeper:
 
     async def act(self) -> None:
         """Act until cancelled, as long as this process leads."""
+        await self._first_look()
         while True:
             await self._news.wait()
             self._news.clear()
@@ -139,6 +142,17 @@ class Keeper:
             else:
                 self._backoff.reset()
                 await pause(self._clock, _AGAIN_AFTER_S)
+
+    async def _first_look(self) -> None:
+        """Wait until the pods are known: who knows of none would make a ghost for every slot."""
+        while True:
+            try:
+                await self._pods.listed_after(0)
+            except InterlockError:
+                await pause(self._clock, self._backoff.failed())
+            else:
+                self._backoff.reset()
+                return
 
     async def _settle(self, bed: Bed) -> bool:
         """Decide about a TestBed, and do it; returns whether that is done."""
@@ -192,7 +206,10 @@ class Keeper:
         return self._clock.call_at(at, lambda: self.wake((bed,)))
 
     def _is_made(self, bed: Bed, action: Action) -> bool:
-        return isinstance(action, MakeGhost) and _place(bed, action.slot) in self._made
+        if not isinstance(action, MakeGhost):
+            return False
+        until = self._made.get(_place(bed, action.slot))
+        return until is not None and self._clock.monotonic() < until
 
     async def _carry_out(self, bed: Bed, facts: BedFacts, action: Action) -> None:
         match action:
@@ -222,7 +239,8 @@ class Keeper:
         # Not taken in: a ghost counts once the watch has told of it, and of all before (`holds`).
         known = self._pods.get(made.place)
         if known is None or known.version < made.version:
-            self._made[made.place] = made.version
+            self._made[made.place] = self._clock.monotonic() + _HEARD_WITHIN_S
+            self._clock.call_later(_HEARD_WITHIN_S, lambda: self.wake((bed,)))
 
     async def _remove(self, ghost: SlotPod) -> None:
         try:
