@@ -1,558 +1,195 @@
-"""A world of slots: extenders and keepers that fail, a scheduler that asks them, and pods that die.
-
-The scheduler keeps to what the real one does, as far as slots depend on it: it acts on a picture of
-the pods that is older than they are, asks for the nodes that have room, else for victims, deletes
-those and looks again.
-"""
+"""Worlds with TestBeds: Jobs want slots on nodes that come and go, of beds that are changed."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import timedelta
 from random import Random
-from typing import Any, TypeVar
 
-import msgspec
-from msgspec import Struct
+from msgspec.structs import replace
 
-from interlock.errors import ConflictError, ExpiredError, InterlockError, UnavailableError
-from interlock.forecast.rehearsal.simulated_clock import SimClock
-from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess
-from interlock.kube.pods.informer import Informer, Seen
-from interlock.kube.pods.objects import Event, Listed
-from interlock.kube.slots import naming
-from interlock.kube.slots.extender import Extender
-from interlock.kube.slots.ghost_manifest import GhostSettings
-from interlock.kube.slots.ghosts import COMES_WITHIN, GhostView, SlotState, decide, slots_of
-from interlock.kube.slots.holds import ghost_slot, hold_of, record_of, reservation_of
-from interlock.kube.slots.keeper import BedFacts, Keeper
-from interlock.kube.slots.models import SlotPod
-from interlock.kube.slots.naming import Bed, Slot
-from interlock.kube.slots.protocol import (
-    FilterArgs,
-    MetaPod,
-    MetaVictims,
-    PreemptionArgs,
+from interlock.errors import AlreadyExistsError, ConflictError, NotFoundError
+from interlock.resources.cluster import Node
+from interlock.resources.job import SlotsRequest
+from interlock.resources.metadata import Key, Metadata
+from interlock.resources.test_bed import TestBed, TestBedSpec
+from interlock.resources.transitions import has_ended
+from support.simulation.faults import FaultRates
+from support.simulation.people import NAMESPACE, People
+from support.simulation.script import (
+    Act,
+    ApplyBed,
+    ChangeSlots,
+    CreateJob,
+    ForgeStatus,
+    PutNode,
+    RemoveBed,
+    RequeueOne,
+    Step,
+    TakeNode,
 )
-from interlock.kube.slots.sight import Sight
-from interlock.testing.builders import T0
-from support.simulation.kube_api import Body, Happened, SimApi, is_going, is_over, node_of, place_of
+from support.simulation.slot_promises import SLOT_PROMISES
+from support.simulation.world import RivalWorld, World
 
-T = TypeVar("T")
-
-BED = Bed("default", "bed")
-#: For so long things go wrong, and for so long after that everything is given its time.
-TROUBLE_S, CALM_S = 600.0, 900.0
-_ANSWER_S = 5.0
-#: Marks a pod that is never placed.
-STUCK = "stuck"
+BEDS = ("bed-a", "bed-b")
+NODES = ("n0", "n1", "n2")
+LABEL = "interlock.dev/beds"
+#: What a bed is once people have tidied up: every Job of these worlds fits.
+AMPLE = TestBedSpec(slots_per_node=4, node_label=LABEL)
+_TRIES = 50
 
 
-class SlotTroubles(Struct):
-    """How often each thing goes wrong; drawn for one world."""
+class SlotPeople(People):
+    """Carries out the steps of a script that people do, those about beds and nodes too."""
 
-    slow_s: float = 0.0
-    lost: float = 0.0
-    late: float = 0.0
-    cut: float = 0.0
-    kill: float = 0.0
-    stall: float = 0.0
-    delete_ghost: float = 0.0
-    #: How many pods are such that they are never placed, as if a volume of theirs was missing.
-    stuck: float = 0.0
-    two_leaders: bool = False
+    async def _do(self, act: Act) -> None:
+        match act:
+            case ApplyBed(name, spec):
+                await self._apply_bed(name, spec)
+            case RemoveBed(name):
+                await self._store.delete(Key("TestBed", NAMESPACE, name))
+            case PutNode(name, labels):
+                await self._put_node(name, labels)
+            case TakeNode(name):
+                await self._store.delete(Key("Node", "", name))
+            case ChangeSlots(name, slots):
+                await self._edit(
+                    name, lambda job: replace(job, spec=replace(job.spec, slots=slots))
+                )
+            case _:
+                await super()._do(act)
 
+    async def tidy_up(self) -> None:
+        """Have every bed there with all its nodes, and every Job name one."""
+        await super().tidy_up()
+        for number, name in enumerate(NODES):
+            labels = {LABEL: str(number)}
+            node = self._truth.nodes.get(name)
+            if node is None or node.metadata.labels != labels:
+                await self.do(PutNode(name, labels))
+        for name in BEDS:
+            bed = self._truth.beds.get(name)
+            if bed is None or bed.spec != AMPLE:
+                await self.do(ApplyBed(name, AMPLE))
+        for key, job in tuple(self._truth.jobs.items()):
+            slots = job.spec.slots
+            if slots is not None and slots.test_bed is None and not has_ended(job):
+                await self.do(ChangeSlots(key.name, SlotsRequest(test_bed=BEDS[0])))
 
-def draw(random: Random) -> SlotTroubles:
-    """Troubles for one world; many of them none."""
-
-    def rate(*choices: float) -> float:
-        return random.choice((0.0, *choices))
-
-    return SlotTroubles(
-        slow_s=random.choice((0.0, 0.02, 0.5)),
-        lost=rate(0.02, 0.15),
-        late=rate(0.05, 0.4),
-        cut=rate(0.02, 0.2),
-        kill=rate(0.02, 0.1),
-        stall=rate(0.02, 0.1),
-        delete_ghost=rate(0.05, 0.4),
-        stuck=rate(0.1, 0.3),
-        two_leaders=random.random() < 0.5,
-    )
-
-
-class World:
-    """Nodes with slots, two replicas, a scheduler, and owners of pods who come and go."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random = Random(seed)
-        self.loop = SimLoop(Random(seed + 1))
-        self.troubles = draw(random)
-        self.api = SimApi(self.now, Random(seed + 2))
-        self.nodes = [f"n{at}" for at in range(random.choice((1, 2, 3)))]
-        self.per_node = random.choice((1, 2))
-        #: How many more pods a node has room for, beside its slots.
-        self.beside = random.choice((0, 1, 2))
-        self.wanted = dict.fromkeys(self.nodes, self.per_node)
-        self.broken: list[str] = []
-        self.calm = False
-        self.replicas: list[Replica] = []
-        self._named = 0
-        self.api.listeners[self] = self._happened
-        #: Set whenever a pod has changed.
-        self.news = asyncio.Event()
-        #: How many pods were placed that are no ghosts.
-        self.placed = 0
-
-    def now(self) -> Any:
-        """The cluster's own clock."""
-        return T0 + timedelta(microseconds=self.loop.now_us)
-
-    def run(self) -> list[str]:
-        """Play it to its end; returns what was broken."""
-        for at in range(2):
-            self.replicas.append(Replica(self, f"replica-{at}", leads=at == 0))
-        cluster = self.loop.start_process("cluster")
-        self.loop.spawn(cluster, Scheduler(self).run())
-        self.loop.spawn(cluster, self._owners())
-        self.loop.spawn(cluster, self._drains())
-        self.loop.run_until(TROUBLE_S)
-        self._calm_down()
-        self.loop.run_until(TROUBLE_S + CALM_S / 2)
-        self.broken += self._held_too_long()
-        for pod in self._tenants():
-            if STUCK in pod["metadata"]["annotations"]:
-                self.api.delete("Pod", place_of(pod), grace_s=0)
-        self.loop.run_until(TROUBLE_S + CALM_S)
-        self.broken += [f"raised: {error}" for error in self.loop.errors]
-        self.broken += self._left_behind()
-        self.loop.close()
-        return self.broken
-
-    def chance(self, of: float) -> bool:
-        """Whether something goes wrong now."""
-        return not self.calm and self.random.random() < of
-
-    def pods(self) -> list[SlotPod]:
-        """All pods, as they are."""
-        return [msgspec.convert(body, SlotPod) for body in self.api.all("Pod")]
-
-    # Troubles
-
-    async def _owners(self) -> None:
-        """Create pods, end them, delete them, and do harm, for a while."""
-        while self.loop.time() < TROUBLE_S:
-            await asyncio.sleep(self.random.uniform(0.0, 8.0))
-            if self.loop.time() > TROUBLE_S * 0.9:
+    async def _apply_bed(self, name: str, spec: TestBedSpec) -> None:
+        for _ in range(_TRIES):
+            try:
+                bed = await self._store.get(Key("TestBed", NAMESPACE, name))
+                assert isinstance(bed, TestBed)
+                await self._store.update(replace(bed, spec=spec))
+            except NotFoundError:
+                metadata = Metadata(name=name, namespace=NAMESPACE)
+                try:
+                    await self._store.create(TestBed(metadata=metadata, spec=spec))
+                except AlreadyExistsError:
+                    continue
+            except ConflictError:
                 continue
-            self.random.choice(
-                (self._create, self._create, self._end, self._delete, self._resize)
-            )()
-            if self.chance(self.troubles.kill):
-                self._kill()
-            if self.chance(self.troubles.stall):
-                self._stall()
-            if self.chance(self.troubles.cut):
-                self.api.forget_events()
-
-    async def _drains(self) -> None:
-        """Delete ghosts, as a person may, or whoever drains a node, for a while."""
-        while self.loop.time() < TROUBLE_S:
-            await asyncio.sleep(self.random.uniform(0.0, 5.0))
-            if self.chance(self.troubles.delete_ghost):
-                self._delete_ghost()
-
-    def _create(self) -> None:
-        if sum(not is_over(body) for body in self._tenants()) > 6:
             return
-        self._named += 1
-        annotations = {naming.TEST_BED: BED.name}
-        if self.random.random() < 0.5:
-            slots = [str(Slot(n, node)) for node in self.nodes for n in range(self.per_node)]
-            chosen = self.random.sample(slots, self.random.randint(1, len(slots)))
-            annotations[naming.SLOTS] = ",".join(chosen)
-        if self.random.random() < self.troubles.stuck:
-            annotations[STUCK] = "true"
-        metadata = {"name": f"p{self._named}", "annotations": annotations}
-        spec = {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}
-        self.api.create("Pod", BED.namespace, {"metadata": metadata, "spec": spec})
 
-    def _tenants(self) -> list[Body]:
-        return [body for body in self.api.all("Pod") if body["metadata"]["name"].startswith("p")]
-
-    def _end(self) -> None:
-        there = [body for body in self._tenants() if node_of(body) and not is_over(body)]
-        if there:
-            pod = self.random.choice(there)
-            phase = self.random.choice(("Succeeded", "Failed"))
-            self.api.set_status("Pod", place_of(pod), pod["metadata"]["uid"], phase=phase)
-
-    def _delete(self) -> None:
-        if self._tenants():
-            pod = self.random.choice(self._tenants())
-            left = self.api.delete("Pod", place_of(pod))
-            if is_going(left):
-                self.loop.call_later(self.random.uniform(0.0, 40.0), self._gone, left)
-
-    def _gone(self, pod: Body) -> None:
-        found = self.api.find("Pod", pod["metadata"]["uid"])
-        if found is not None:
-            self.api.delete("Pod", place_of(found), grace_s=0)
-
-    def _delete_ghost(self) -> None:
-        ghosts = [body for body in self.api.all("Pod") if body not in self._tenants()]
-        held = [ghost for ghost in ghosts if ghost["metadata"].get("finalizers")]
-        if ghosts:
-            self.api.delete("Pod", place_of(self.random.choice(held or ghosts)), grace_s=0)
-
-    def _resize(self) -> None:
-        node = self.random.choice(self.nodes)
-        self.wanted[node] = self.random.choice((0, self.per_node, self.per_node))
-        self._wake()
-
-    def _kill(self) -> None:
-        at = self.random.randrange(len(self.replicas))
-        self.loop.kill(self.replicas[at].process)
-        self._named += 1
-        self.replicas[at] = Replica(self, f"replica-{self._named}", leads=self.replicas[at].leads)
-
-    def _stall(self) -> None:
-        process = self.random.choice(self.replicas).process
-        process.paused = True
-        self.loop.call_later(self.random.uniform(0.0, 60.0), self._resume, process)
-
-    def _resume(self, process: SimProcess) -> None:
-        process.paused = False
-
-    def _calm_down(self) -> None:
-        self.calm = True
-        self.wanted = dict.fromkeys(self.nodes, self.per_node)
-        for replica in self.replicas:
-            replica.process.paused = False
-        self._wake()
-
-    def _wake(self) -> None:
-        for replica in self.replicas:
-            self.loop.call_soon(replica.keeper.wake, (BED,), context=replica.process.context.copy())
-
-    # Promises
-
-    def _happened(self, happened: Happened) -> None:
-        self.news.set()
-        holders: dict[Slot, list[str]] = {}
-        for pod in self.pods():
-            hold = hold_of(pod)
-            if hold is not None:
-                holders.setdefault(hold.slot, []).append(pod.metadata.name)
-        for slot, names in holders.items():
-            if len(names) > 1:
-                self._broke(f"{slot} has {' and '.join(names)}")
-        pod = msgspec.convert(happened.body, SlotPod)
-        told = record_of(pod).slot
-        if pod.spec.node_name and told and not told.startswith(f"{pod.spec.node_name}/"):
-            self._broke(f"{pod.metadata.name} has {told} and is on {pod.spec.node_name}")
-
-    def _broke(self, what: str) -> None:
-        if what not in self.broken:
-            self.broken.append(what)
-
-    def _held_too_long(self) -> list[str]:
-        """Pods that do not come to the slot they were told, and have it all the same."""
-        since = self.now() - COMES_WITHIN - timedelta(seconds=30)
-        pods = {pod.uid: pod for pod in self.pods()}
-        told = []
-        for pod in pods.values():
-            hold = hold_of(pod)
-            if hold is not None and hold.at < since and not pod.spec.node_name:
-                told.append(f"{pod.metadata.name} is kept {hold.slot}")
-            reservation = reservation_of(pod)
-            asker = pods.get(reservation.pod) if reservation is not None else None
-            is_late = reservation is not None and reservation.at < since
-            if asker is not None and is_late and not asker.spec.node_name:
-                told.append(f"{asker.metadata.name} is kept {pod.metadata.name}")
-        return told
-
-    def _left_behind(self) -> list[str]:
-        """What should not be so any more, once everybody had time."""
-        sight = Sight()
-        pods = self.pods()
-        sight.observe([Seen(None, pod) for pod in pods])
-        view = GhostView(
-            bed=BED,
-            wanted=self.wanted,
-            size={"cpu": 1000},
-            sight=sight.bed(BED),
-            pods=sight.by_uid,
-            allocatable=self.allocatable,
-            taken=sight.taken,
-        )
-        found = decide(view, self.now())
-        told = [f"left to be done: {action}" for action in found.actions]
-        states = slots_of(view)
-        told += [
-            f"{ghost.metadata.name} is leaked" for ghost in pods if self._is_leaked(ghost, sight)
-        ]
-        strays = {pod.spec.node_name for pod in pods if self._strayed(pod)}
-        for slot, state in states.items():
-            if state is SlotState.MISSING and slot.node not in strays:
-                told.append(f"{slot} is missing")
-        free = {str(slot) for slot, state in states.items() if state is SlotState.FREE}
-        for pod in pods:
-            wanted = set(filter(None, pod.metadata.annotations.slots.split(",")))
-            if self.waits(pod) and (free & wanted if wanted else free):
-                told.append(f"{pod.metadata.name} waits, and {free} are free")
-        return told
-
-    def _is_leaked(self, ghost: SlotPod, sight: Sight) -> bool:
-        """Whether a ghost is reserved for a pod that is gone, or is elsewhere."""
-        reservation = reservation_of(ghost)
-        if reservation is None:
-            return False
-        pod = sight.by_uid.get(reservation.pod)
-        hold = hold_of(pod) if pod is not None else None
-        return pod is None or (hold is not None and hold.ghost != ghost.uid)
-
-    def _strayed(self, pod: SlotPod) -> bool:
-        """Whether a pod was placed after what it was told had been taken back."""
-        asks = bool(pod.metadata.annotations.test_bed)
-        return asks and bool(pod.spec.node_name) and not pod.is_over and hold_of(pod) is None
-
-    def is_stuck(self, pod: SlotPod) -> bool:
-        """Whether a pod is never placed."""
-        found = self.api.find("Pod", pod.uid)
-        return found is not None and STUCK in found["metadata"]["annotations"]
-
-    def waits(self, pod: SlotPod) -> bool:
-        """Whether a pod is to get a slot."""
-        asks = bool(pod.metadata.annotations.test_bed)
-        return asks and not pod.spec.node_name and not pod.is_going and not pod.is_over
-
-    @property
-    def allocatable(self) -> dict[str, dict[str, int]]:
-        """What each node has."""
-        room = (self.per_node + self.beside) * 1000
-        return {node: {"cpu": room, "pods": 100_000} for node in self.nodes}
-
-
-class Replica:
-    """A process with an extender and a keeper."""
-
-    def __init__(self, world: World, name: str, *, leads: bool) -> None:
-        self._world = world
-        self.leads = leads
-        self.process = world.loop.start_process(name)
-        clock = SimClock(world.loop, self.process, T0)
-        objects = Wire(world, self.process)
-        luck = Random(world.random.getrandbits(32))
-        self.pods: Informer[SlotPod] = Informer(objects, clock, luck, part=1 << 30, selector="")
-        self.sight = Sight()
-        self.pods.subscribe(self.sight.observe)
-        self.extender = Extender(self.pods, self.sight, clock)
-        self.keeper = Keeper(
-            self.pods, self.sight, objects, self._facts, clock, luck, self._leads, GhostSettings()
-        )
-        self.keeper.wake((BED,))
-        for work in (self.pods.run(), self.keeper.act()):
-            world.loop.spawn(self.process, work)
-
-    def _leads(self) -> bool:
-        return self.leads or (self._world.troubles.two_leaders and not self._world.calm)
-
-    def _facts(self, bed: Bed) -> BedFacts | None:
-        if bed != BED:
-            return None
-        world = self._world
-        return BedFacts(
-            uid="bed-uid",
-            wanted=dict(world.wanted),
-            size={"cpu": 1000},
-            allocatable=world.allocatable,
-        )
-
-
-class Wire:
-    """Implements `Objects[SlotPod]` for one process: slow, lossy, and late."""
-
-    def __init__(self, world: World, process: SimProcess) -> None:
-        self._world = world
-        self._process = process
-
-    async def list(self, selector: str = "", *, namespace: str | None = None) -> Listed[SlotPod]:
-        """All pods, as they are at one version."""
-        del selector, namespace
-        return await self._ask(lambda: Listed(self._world.pods(), self._world.api.version))
-
-    def watch(
-        self, selector: str, *, since: int
-    ) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Event[SlotPod]]]]:
-        """What happens after a version."""
-        del selector
-        return self._watch(since)
-
-    @asynccontextmanager
-    async def _watch(
-        self, since: int
-    ) -> AsyncGenerator[AsyncIterator[Sequence[Event[SlotPod]]], None]:
-        self._world.api.since("Pod", since)
-        yield self._events(since)
-
-    async def _events(self, since: int) -> AsyncIterator[Sequence[Event[SlotPod]]]:
-        world = self._world
-        while True:
-            if not world.api.since("Pod", since):
-                world.news.clear()
-                await world.news.wait()
-            await asyncio.sleep(world.random.uniform(0.0, 0.05 + world.troubles.slow_s))
-            if world.chance(world.troubles.cut):
-                return
-            if world.chance(world.troubles.stall):
-                await asyncio.sleep(world.random.uniform(0.0, 20.0))
-            happened = world.api.since("Pod", since)
-            if happened:
-                since = happened[-1].version
-                yield [
-                    Event(one.type, msgspec.convert(one.body, SlotPod), one.version)
-                    for one in happened
-                ]
-
-    async def get(self, namespace: str, name: str) -> SlotPod:
-        """The newest version of a pod."""
-        return await self._ask(lambda: self._read(self._world.api.get("Pod", (namespace, name))))
-
-    async def create(self, namespace: str, manifest: Mapping[str, Any]) -> SlotPod:
-        """Store a pod, now or much later."""
-        return await self._write(lambda: self._world.api.create("Pod", namespace, manifest))
-
-    async def patch(self, namespace: str, name: str, patch: Mapping[str, Any]) -> SlotPod:
-        """Change a pod, now or much later."""
-        return await self._write(lambda: self._world.api.patch("Pod", (namespace, name), patch))
-
-    async def delete(
-        self, namespace: str, name: str, *, uid: str, grace_s: int | None
-    ) -> SlotPod | None:
-        """Ask for a pod to go, now or much later."""
-        return await self._write(
-            lambda: self._world.api.delete("Pod", (namespace, name), uid=uid, grace_s=grace_s)
-        )
-
-    def _read(self, body: Body) -> SlotPod:
-        return msgspec.convert(body, SlotPod)
-
-    async def _write(self, do: Callable[[], Body]) -> SlotPod:
-        world = self._world
-        if world.chance(world.troubles.late):
-            world.loop.call_later(
-                world.random.uniform(0.0, 90.0),
-                _arrive,
-                do,
-                context=world.loop.world.context.copy(),
-            )
-            await asyncio.sleep(world.random.uniform(0.0, 5.0))
-            raise UnavailableError("nobody answered in time")
-        return await self._ask(lambda: self._read(do()))
-
-    async def _ask(self, do: Callable[[], T]) -> T:
-        world = self._world
-        await asyncio.sleep(world.random.uniform(0.0, world.troubles.slow_s))
-        if world.chance(world.troubles.lost):
-            raise UnavailableError("lost on the way")
-        answer = do()
-        await asyncio.sleep(world.random.uniform(0.0, world.troubles.slow_s))
-        if world.chance(world.troubles.lost):
-            raise UnavailableError("the answer was lost")
-        return answer
-
-
-class Scheduler:
-    """Places what is not placed, by a picture that is older than what it does."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    async def run(self) -> None:
-        """Go round for ever."""
-        world = self._world
-        while True:
-            await asyncio.sleep(world.random.uniform(0.1, 2.0))
-            picture = world.pods()
-            waiting = [pod for pod in picture if self._world.waits(pod) or _is_new_ghost(pod)]
-            world.random.shuffle(waiting)
-            for pod in waiting[:3]:
-                await asyncio.sleep(world.random.uniform(0.0, 0.3))
-                await self._schedule(pod, picture)
-
-    async def _schedule(self, pod: SlotPod, picture: list[SlotPod]) -> None:
-        found = ghost_slot(pod)
-        with_room = [node for node in self._world.nodes if self._has_room(node, picture)]
-        if found is not None:
-            if found[1].node in with_room:
-                await self._bind(pod, found[1].node)
+    async def _put_node(self, name: str, labels: dict[str, str]) -> None:
+        for _ in range(_TRIES):
+            try:
+                node = await self._store.get(Key("Node", "", name))
+                metadata = replace(node.metadata, labels=labels)
+                await self._store.update(replace(node, metadata=metadata))
+            except NotFoundError:
+                try:
+                    await self._store.create(Node(metadata=Metadata(name=name, labels=labels)))
+                except AlreadyExistsError:
+                    continue
+            except ConflictError:
+                continue
             return
-        if with_room:
-            answer = await self._ask(
-                lambda extender: extender.filter(FilterArgs(pod=pod, node_names=with_room))
-            )
-            if answer is None:
-                return
-            if answer.node_names:
-                await self._bind(pod, answer.node_names[0])
-                return
-        await self._preempt(pod, picture, with_room)
-
-    async def _preempt(self, pod: SlotPod, picture: list[SlotPod], with_room: list[str]) -> None:
-        offered: dict[str, MetaVictims | None] = {}
-        for node in self._world.nodes:
-            ghosts = [one for one in picture if ghost_slot(one) and one.spec.node_name == node]
-            if ghosts and node not in with_room:
-                offered[node] = MetaVictims([MetaPod(self._world.random.choice(ghosts).uid)])
-        if not offered:
-            return
-        answer = await self._ask(
-            lambda extender: extender.preempt(PreemptionArgs(pod=pod, meta_victims=offered))
-        )
-        for node, victims in (answer.meta_victims if answer else {}).items():
-            for victim in victims.pods or ():
-                self._evict(victim.uid, node, picture)
-
-    def _evict(self, uid: str, node: str, picture: list[SlotPod]) -> None:
-        known = [pod for pod in picture if pod.uid == uid and pod.spec.node_name == node]
-        if known and ghost_slot(known[0]) is None:
-            self._world._broke(f"{known[0].metadata.name} is evicted, and is no ghost")
-        if known and self._world.api.find("Pod", uid) is not None:
-            self._world.api.delete("Pod", known[0].place, uid=uid)
-
-    async def _bind(self, pod: SlotPod, node: str) -> None:
-        await asyncio.sleep(self._world.random.uniform(0.0, 1.0))
-        if self._world.is_stuck(pod):
-            return
-        if self._has_room(node, self._world.pods()):
-            self._world.api.bind(pod.place, pod.uid, node)
-            found = self._world.api.find("Pod", pod.uid)
-            if found is not None:
-                self._world.api.set_status("Pod", pod.place, pod.uid, phase="Running")
-                self._world.placed += ghost_slot(pod) is None
-
-    def _has_room(self, node: str, pods: list[SlotPod]) -> bool:
-        there = [pod for pod in pods if pod.spec.node_name == node and not pod.is_over]
-        return len(there) < self._world.per_node + self._world.beside
-
-    async def _ask(self, ask: Callable[[Extender], Any]) -> Any:
-        """Ask one of the replicas; None where it does not answer in time."""
-        replica = self._world.random.choice(self._world.replicas)
-        asked = self._world.loop.spawn(replica.process, ask(replica.extender))
-        done, _ = await asyncio.wait((asked,), timeout=_ANSWER_S)
-        return asked.result() if done else None
 
 
-def _is_new_ghost(pod: SlotPod) -> bool:
-    return ghost_slot(pod) is not None and not pod.spec.node_name and not pod.is_going
+class SlotWorld(World):
+    """Jobs, locks and TestBeds."""
+
+    name = "SlotWorld"
+    who = SlotPeople
+    promises = (*World.promises, *SLOT_PROMISES)
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        super().__init__(seed, script, rates)
+        if script is None:
+            self.script = with_slots(self.script, Random(f"{seed}:slots"))
 
 
-def _arrive(do: Callable[[], Body]) -> None:
-    try:
-        do()
-    except (InterlockError, ConflictError, ExpiredError):
-        return  # It is refused, and nobody is there to be told.
+class RivalSlotWorld(SlotWorld, RivalWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalSlotWorld"
+
+
+def with_slots(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with TestBeds, on whose slots most of its Jobs run."""
+    length = script[-1].at if script else 300.0
+    beds = BEDS[: random.choice((1, 1, 2))]
+    # A stranger whose clock is an hour ahead may take a lock for good; of that other worlds tell.
+    kept = [step for step in script if not isinstance(step.act, ForgeStatus)]
+    steps = [_seated(step, beds, random) for step in kept]
+    steps += [Step(0.0, PutNode(name, _labels(random, at))) for at, name in enumerate(NODES)]
+    steps += [Step(random.choice((0.0, 0.0, 40.0)), ApplyBed(bed, _bed(random))) for bed in beds]
+    names = [step.act.name for step in kept if isinstance(step.act, CreateJob)]
+    for _ in range(random.choice((0, 2, 6, 12))):
+        at, act = random.uniform(1.0, length), _meddling(random, beds, names)
+        steps += [Step(at, act)] if act is not None else []
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+def _meddling(random: Random, beds: tuple[str, ...], names: list[str]) -> Act | None:
+    match random.randrange(7):
+        case 0:
+            return ApplyBed(random.choice(beds), _bed(random))
+        case 1:
+            return RemoveBed(random.choice(beds))
+        case 2:
+            at = random.randrange(len(NODES))
+            return PutNode(NODES[at], _labels(random, at))
+        case 3:
+            return TakeNode(random.choice(NODES))
+        case 4 | 5 if names:
+            return ChangeSlots(random.choice(names), _request(random, beds))
+        case _:
+            return RequeueOne(random.random())
+
+
+def _seated(step: Step, beds: tuple[str, ...], random: Random) -> Step:
+    act = step.act
+    is_process = isinstance(act, CreateJob) and act.spec.process is not None
+    if not isinstance(act, CreateJob) or not is_process or random.random() < 0.1:
+        return step
+    spec = replace(act.spec, slots=_request(random, beds))
+    if random.random() < 0.5:
+        spec = replace(spec, locks=())
+    return Step(step.at, replace(act, spec=spec))
+
+
+def _request(random: Random, beds: tuple[str, ...]) -> SlotsRequest:
+    """Any slots of a bed, certain ones, or none before somebody says of which bed."""
+    luck = random.random()
+    if luck < 0.1:
+        return SlotsRequest()
+    bed = random.choice(beds)
+    if luck < 0.6:
+        return SlotsRequest(test_bed=bed)
+    every = [f"{node}/{number}" for node in NODES for number in range(AMPLE.slots_per_node)]
+    count = random.choice((1, 1, 2, 3))
+    return SlotsRequest(test_bed=bed, ids=tuple(random.sample(every[: count * 3], count)))
+
+
+def _bed(random: Random) -> TestBedSpec:
+    label = random.choice((None, LABEL, LABEL))
+    return TestBedSpec(slots_per_node=random.choice((1, 2, 4)), node_label=label)
+
+
+def _labels(random: Random, number: int) -> dict[str, str]:
+    """Mostly as they should be; sometimes not of the bed, twice the same, or no number."""
+    label = random.choice((str(number), str(number), str(number), "0", "x", None))
+    return {} if label is None else {LABEL: label}

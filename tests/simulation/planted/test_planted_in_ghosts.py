@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mutation import Seam
 
 from interlock.kube.slots.ghosts import Ghosts, TakeBack
-from support.simulation.slot_world import World
+from support.simulation.ghost_world import World
 
 MOST_WORLDS = 120
 

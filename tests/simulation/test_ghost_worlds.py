@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.simulation.slot_world import World
+from support.simulation.ghost_world import World
 
 
 @pytest.mark.parametrize("seed", range(30))
