@@ -1,4 +1,4 @@
-"""A world of ghosts: extenders and keepers that fail, a scheduler that asks them, and pods that die.
+"""A world of ghosts: extenders and keepers that fail, a scheduler that asks, and pods that die.
 
 The scheduler keeps to what the real one does, as far as slots depend on it: it acts on a picture of
 the pods that is older than they are, asks for the nodes that have room, else for victims, deletes

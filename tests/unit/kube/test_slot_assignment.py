@@ -203,6 +203,13 @@ def test_ghosts_that_others_are_busy_with_are_left_to_them() -> None:
     assert told_of(next_step(bed, P, NODES, NOW, others={"g-n0/0"})) == "reserve n1/3"
 
 
+def test_a_slot_that_a_job_was_granted_is_for_pods_that_name_it() -> None:
+    bed = a_bed(a_ghost("n0/0"), a_ghost("n1/3"))
+    assert told_of(next_step(bed, P, NODES, NOW, granted={"n0/0"})) == "reserve n1/3"
+    named = a_tenant(slots="n0/0")
+    assert told_of(next_step(bed, named, NODES, NOW, granted={"n0/0"})) == "reserve n0/0"
+
+
 def test_a_reservation_names_the_pod_its_epoch_and_the_moment() -> None:
     pod = a_tenant("p1", epoch=3)
     step = next_step(a_bed(a_ghost()), pod, NODES, NOW)

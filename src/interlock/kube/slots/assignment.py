@@ -80,12 +80,14 @@ def next_step(
     *,
     victims: Set[str] = _NONE,
     others: Set[str] = _NONE,
+    granted: Set[str] = _NONE,
 ) -> Step:
     """What is to be done next for a pod that asks.
 
     What the pod was told comes first, then what is reserved for it, then what is free on the nodes.
     Of free slots those come first whose ghost is among the `victims` that the scheduler has named:
-    it is sure to know them. Ghosts that `others` are busy with are left to them.
+    it is sure to know them. Ghosts that `others` are busy with are left to them, and slots that
+    were `granted` to Jobs are left to pods that name them.
     """
     hold = hold_of(pod)
     if hold is not None:
@@ -99,7 +101,18 @@ def next_step(
     wanted = _wanted(pod)
     if isinstance(wanted, Refused):
         return wanted
-    return _chosen(bed, pod, nodes, wanted, now, victims, others)
+    slots: Iterable[Slot] = wanted or (slot for slot in bed.ghosts if str(slot) not in granted)
+    offered = nodes if isinstance(nodes, Set) else frozenset(nodes)
+    free = sorted(
+        (slot for slot in slots if slot.node in offered and _is_free(bed, slot, others)),
+        key=lambda slot: (bed.ghosts[slot].uid not in victims, slot),
+    )
+    requests, epoch = pod.requests, record_of(pod).epoch
+    for ghost in (bed.ghosts[slot] for slot in free):
+        if _fits(requests, ghost):
+            reservation = Reservation(pod=pod.uid, name=pod.metadata.name, epoch=epoch, at=now)
+            return Reserve(ghost, reservation)
+    return Refused(_why(bed, pod, wanted, too_small=bool(free)))
 
 
 def _kept(bed: BedSight, hold: Hold) -> Step:
@@ -135,29 +148,6 @@ def _wanted(pod: SlotPod) -> tuple[Slot, ...] | Refused | None:
             )
         found.append(slot)
     return tuple(sorted(set(found)))
-
-
-def _chosen(
-    bed: BedSight,
-    pod: SlotPod,
-    nodes: Collection[str],
-    wanted: tuple[Slot, ...] | None,
-    now: datetime,
-    victims: Set[str],
-    others: Set[str],
-) -> Step:
-    slots: Iterable[Slot] = sorted(bed.ghosts) if wanted is None else wanted
-    offered = nodes if isinstance(nodes, Set) else frozenset(nodes)
-    free = [slot for slot in slots if slot.node in offered and _is_free(bed, slot, others)]
-    free.sort(key=lambda slot: bed.ghosts[slot].uid not in victims)
-    requests, record = pod.requests, record_of(pod)
-    for ghost in (bed.ghosts[slot] for slot in free):
-        if _fits(requests, ghost):
-            reservation = Reservation(
-                pod=pod.uid, name=pod.metadata.name, epoch=record.epoch, at=now
-            )
-            return Reserve(ghost, reservation)
-    return Refused(_why(bed, pod, wanted, too_small=bool(free)))
 
 
 def is_free(bed: BedSight, slot: Slot) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from typing import Any, assert_never
 
 from interlock.control.clock import Clock
@@ -52,7 +52,7 @@ _MOST_STEPS = 64
 #: A scheduler waits for its extenders, pod after pod. What was begun then is gone on with when it
 #: asks again.
 ANSWER_WITHIN_S = 3.0
-_NO_VICTIMS: frozenset[str] = frozenset()
+_NOTHING: frozenset[str] = frozenset()
 
 
 class Extender:
@@ -64,11 +64,14 @@ class Extender:
         sight: Sight,
         clock: Clock,
         *,
+        granted: Callable[[Bed], Set[str]] = lambda _: _NOTHING,
         answer_within_s: float = ANSWER_WITHIN_S,
     ) -> None:
         self._pods = pods
         self._sight = sight
         self._clock = clock
+        #: The slots of a TestBed that Jobs were granted.
+        self._granted = granted
         self._answer_within_s = answer_within_s
         #: Ghosts that an answer is about to reserve.
         self._busy: Counter[str] = Counter()
@@ -97,7 +100,7 @@ class Extender:
         return evict(found.slot, found.ghost)
 
     async def _seat(
-        self, asked: SlotPod, nodes: Collection[str], victims: Set[str] = _NO_VICTIMS
+        self, asked: SlotPod, nodes: Collection[str], victims: Set[str] = _NOTHING
     ) -> Seated | Refused:
         """Do what it takes until a pod has a slot, or gets none."""
         try:
@@ -125,6 +128,7 @@ class Extender:
                 self._clock.now(),
                 victims=victims,
                 others=self._busy.keys() | passed_over,
+                granted=self._granted(bed),
             )
             if isinstance(step, Seated | Refused):
                 return step

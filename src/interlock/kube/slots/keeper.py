@@ -65,7 +65,8 @@ class BedFacts(Struct, frozen=True, kw_only=True):
     allocatable: Mapping[str, Mapping[str, int]]
 
 
-_GONE = BedFacts(uid="", wanted={}, size={}, allocatable={})
+#: What is known of a TestBed that is gone.
+GONE = BedFacts(uid="", wanted={}, size={}, allocatable={})
 
 
 class Keeper:
@@ -82,6 +83,7 @@ class Keeper:
         leads: Callable[[], bool],
         settings: GhostSettings,
     ) -> None:
+        """Keep ghosts; `facts` are None of a TestBed of which too little is known so far."""
         self._pods = pods
         self._sight = sight
         self._writes = writes
@@ -156,7 +158,9 @@ class Keeper:
 
     async def _settle(self, bed: Bed) -> bool:
         """Decide about a TestBed, and do it; returns whether that is done."""
-        facts = self._facts(bed) or _GONE
+        facts = self._facts(bed)
+        if facts is None:
+            return True  # Whoever knows more of it wakes it.
         found = decide(self._view(bed, facts), self._clock.now())
         self._note(bed, found)
         actions = [action for action in found.actions if not self._is_made(bed, action)]
