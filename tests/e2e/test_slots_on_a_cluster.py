@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
-import urllib.request
+import ssl
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,13 @@ from typing import Any
 
 import pytest
 
-from interlock.kube.install.slot_scheduler import ghost_priority, scheduler_configuration
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import manifests
+from interlock.kube.install.slot_scheduler import (
+    FLAGS,
+    ghost_priority,
+    scheduler_configuration,
+)
 from interlock.kube.slots import naming
 from interlock.testing.serving import PATIENCE_S
 from support.cluster_store import install
@@ -37,10 +44,17 @@ class Stage:
 
     def ask(self, verb: str, question: Document, replica: int = 0) -> Document:
         """Ask a replica what a scheduler would."""
-        url = f"http://127.0.0.1:{self.ports[replica]}/extender/{verb}"
-        request = urllib.request.Request(url, json.dumps(question).encode(), method="POST")
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        trusted = ssl.create_default_context(cafile=str(self.access.authority))
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", self.ports[replica], timeout=PATIENCE_S, context=trusted
+        )
+        try:
+            connection.request("POST", f"/extender/{verb}", json.dumps(question))
+            answer = connection.getresponse()
+            assert answer.status == 200
             told: Document = json.loads(answer.read())
+        finally:
+            connection.close()
         return told
 
 
@@ -124,14 +138,22 @@ def stage(own_cluster: Cluster) -> Iterator[Stage]:
                     own_cluster.folder / f"controller-{port}",
                     "--extender-listen",
                     f"127.0.0.1:{port}",
+                    "--tls-cert",
+                    f"{access.folder}/server.crt",
+                    "--tls-key",
+                    f"{access.folder}/server.key",
                 )
             )
             for port in ports
         ]
         configuration = scheduler_configuration(
-            f"http://127.0.0.1:{ports[0]}", namespace="interlock-system", elects=False
+            f"https://127.0.0.1:{ports[0]}",
+            namespace="interlock-system",
+            authority=str(access.authority),
+            server="127.0.0.1",
+            elects=False,
         )
-        own_cluster.add_scheduler(SCHEDULER, configuration)
+        own_cluster.add_scheduler(SCHEDULER, configuration, *FLAGS)
         yield Stage(own_cluster, controllers, ports)
 
 
@@ -141,6 +163,25 @@ def place(stage: Stage) -> Iterator[Place]:
         yield Place(stage, name)
     # What is left of it would take the room of the next test's.
     stage.access.wait_until_gone(f"/api/v1/namespaces/{name}")
+
+
+def test_what_is_installed_is_taken(stage: Stage) -> None:
+    """The API server knows every field of the second scheduler's objects."""
+    made = manifests(Installation(slots=True), ["slots"])
+    for one in made:
+        path = _collection_of(one)
+        body = one
+        if one["kind"] == "PriorityClass":
+            body = {**one, "metadata": {**one["metadata"], "name": "another"}, "value": -11}
+        stage.access.create(f"{path}?fieldValidation=Strict&dryRun=All", body)
+
+
+def _collection_of(one: Document) -> str:
+    version, namespace = one["apiVersion"], one["metadata"].get("namespace", "")
+    base = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    plurals = {"PriorityClass": "priorityclasses", "ConfigMap": "configmaps"}
+    plural = plurals.get(one["kind"], f"{one['kind'].lower()}s")
+    return f"{base}/namespaces/{namespace}/{plural}" if namespace else f"{base}/{plural}"
 
 
 class TestBothScenarios:
