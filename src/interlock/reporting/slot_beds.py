@@ -164,7 +164,8 @@ class BedReader:
         for ask in SLOTS.asks(job):
             record = self._records.get(ask.key)
             limits, others = SLOTS.limits(ask, record), self._others(record, job)
-            if fits(ask.amounts, total(map(SLOTS.amounts_of, others)), limits):
+            taken = total(SLOTS.amounts_of(one, record) for one in others if record is not None)
+            if fits(ask.amounts, taken, limits):
                 waits = job.status.admission.waits
                 if all(wait.reason is not WaitReason.SLOTS_TAKEN for wait in waits):
                     return None

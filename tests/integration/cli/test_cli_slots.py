@@ -177,7 +177,7 @@ def test_who_is_in_a_bed_that_is_deleted_stays_until_it_is_over(
         "slots", "bed"
     )
     interlock("run", "--test-bed", "bed", "--name", "late", *LASTS)
-    waits(client, "late", "SlotsTaken")
+    waits(client, "late", "TestBedTooSmall")
     interlock("stop", "inside")
     waits(client, "late", "NoSuchTestBed")
 

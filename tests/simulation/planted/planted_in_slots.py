@@ -34,6 +34,15 @@ def slots_are_given_that_somebody_holds(really: Any) -> Any:
     return granted
 
 
+@mutation(ASKED, GRANTED, caught_by="OneTenant", in_worlds=SlotWorld)
+def one_is_always_kept_back(really: Any) -> Any:
+    def granted(*given: Any) -> Any:
+        holder = really(*given)
+        return replace(holder, slots=holder.slots[1:])
+
+    return granted
+
+
 @mutation(ALONE, LIMITS, caught_by="OneTenant", in_worlds=SlotWorld)
 def there_is_always_one_more(really: Any) -> Any:
     def limits(self: Any, ask: Any, record: Any) -> Any:

@@ -55,6 +55,11 @@ class OneTenant(Promise):
         there = {seat.id for seat in seats_of(record.status.places)}
         if not there.issuperset(holder.slots) or len(set(holder.slots)) != len(holder.slots):
             raise self.broken(f"{holder.job} gets {holder.slots}, of {sorted(there)}", holder.job)
+        asked = self.truth.asked_slots.get((holder.uid, holder.job_version))
+        if asked is not None and asked != len(holder.slots):
+            raise self.broken(
+                f"{holder.job} gets {holder.slots}, and asked for {asked}", holder.job
+            )
         for other in record.status.holders:
             if other is not holder and not self._is_done(other):
                 self._check_apart(holder.job, holder.slots, other.job, other.slots)

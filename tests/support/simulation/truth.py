@@ -72,6 +72,8 @@ class Truth:
         self.quotas: dict[str, QueueQuota] = {}
         self.queue_versions: dict[tuple[str, int], Queue] = {}
         self.queue_changed: dict[str, float] = {}
+        #: How many slots each version of a Job asked for, by uid and version.
+        self.asked_slots: dict[tuple[str, int], int] = {}
         #: TestBeds, the records of their slots and nodes, by name; and when anything of them was
         #: last changed.
         self.beds: dict[str, TestBed] = {}
@@ -222,6 +224,8 @@ class Truth:
         demand = demand_of(job, DEFAULT_QUEUE)
         if demand is not None:
             self.demands[uid, job.version] = demand
+        if job.spec.slots is not None:
+            self.asked_slots[uid, job.version] = slots_asked(job)
         self.created.setdefault(uid, self.now)
         if is_gone:
             self.jobs.pop(job.key, None)
