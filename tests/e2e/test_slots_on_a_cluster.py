@@ -2,137 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from interlock.kube.install.slot_scheduler import ghost_priority, scheduler_configuration
+from interlock.kube.install.installation import Installation
+from interlock.kube.install.manifests import manifests
 from interlock.kube.slots import naming
-from interlock.testing.serving import PATIENCE_S
-from support.cluster_store import install
-from support.kube import Access, Cluster
+from support.kube import Cluster
 from support.kube.access import Document
-from support.kube.controllers import Controller
-from support.kube.pods import Play, a_pod
-
-NODES = ("node-a", "node-b")
-SCHEDULER = "slot-scheduler"
-BEDS = "/apis/interlock.dev/v1alpha1/namespaces/{}/testbeds"
-
-
-class Stage:
-    """Two controllers, both of which answer schedulers, and a scheduler that asks the first."""
-
-    def __init__(self, cluster: Cluster, controllers: list[Controller], ports: list[int]) -> None:
-        self.cluster = cluster
-        self.access: Access = cluster.access
-        self.controllers = controllers
-        self.ports = ports
-
-    def ask(self, verb: str, question: Document, replica: int = 0) -> Document:
-        """Ask a replica what a scheduler would."""
-        url = f"http://127.0.0.1:{self.ports[replica]}/extender/{verb}"
-        request = urllib.request.Request(url, json.dumps(question).encode(), method="POST")
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-            told: Document = json.loads(answer.read())
-        return told
-
-
-class Place:
-    """A namespace with pods and beds of one test."""
-
-    def __init__(self, stage: Stage, namespace: str) -> None:
-        self.stage = stage
-        self.access = stage.access
-        self.namespace = namespace
-        self.pods = f"/api/v1/namespaces/{namespace}/pods"
-
-    def has_bed(self, name: str, per_node: int, cpu: str, nodes: tuple[str, ...] = NODES) -> None:
-        """A bed on these nodes, once every slot of it has a ghost that is placed."""
-        label = f"{self.namespace}.test/{name}"
-        for number, node in enumerate(nodes):
-            patch = {"metadata": {"labels": {label: str(number)}}}
-            self.access.change(f"/api/v1/nodes/{node}", patch)
-        spec = {"slotsPerNode": per_node, "nodeLabel": label, "resourcesPerSlot": {"cpu": cpu}}
-        body = {
-            "apiVersion": "interlock.dev/v1alpha1",
-            "kind": "TestBed",
-            "metadata": {"name": name},
-            "spec": spec,
-        }
-        self.access.create(BEDS.format(self.namespace), body)
-        for node in nodes:
-            for number in range(per_node):
-                self.has_ghost(name, f"{node}/{number}")
-
-    def ghost_path(self, bed: str, slot: str) -> str:
-        place = naming.read_slot(slot)
-        assert place is not None
-        return f"{self.pods}/{naming.ghost_name(bed, place)}"
-
-    def has_ghost(self, bed: str, slot: str) -> Document:
-        """The ghost of a slot, once it is placed and reserved for nobody."""
-        return self.access.wait_for(self.ghost_path(bed, slot), _is_free_ghost)
-
-    def has_no_ghost(self, bed: str, slot: str) -> None:
-        self.access.wait_until_gone(self.ghost_path(bed, slot))
-
-    def tenant(
-        self, name: str, bed: str, cpu: str, slots: str = "", *, scheduled: bool = True
-    ) -> Document:
-        """A pod that asks for a slot."""
-        pod = a_pod(name, schedulerName=naming.SCHEDULER if scheduled else "nobody")
-        notes = {naming.TEST_BED: bed, **({naming.SLOTS: slots} if slots else {})}
-        pod["metadata"]["annotations"] = notes
-        pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
-        return self.access.create(self.pods, pod)
-
-    def placed(self, name: str) -> str:
-        """The slot of a pod, once it is placed there."""
-        pod = self.access.wait_for(f"{self.pods}/{name}", lambda pod: bool(_node_of(pod)))
-        slot: str = pod["metadata"]["annotations"][naming.SLOT]
-        assert slot.startswith(f"{_node_of(pod)}/")
-        return slot
-
-    def ends(self, name: str) -> None:
-        """A pod stops by itself."""
-        patch = {"metadata": {"annotations": {str(Play.EXIT_CODE): "0"}}}
-        self.access.change(f"{self.pods}/{name}", patch)
-        self.access.wait_for(
-            f"{self.pods}/{name}", lambda pod: pod["status"].get("phase") == "Succeeded"
-        )
+from support.kube.cluster import NODES
+from support.kube.slot_stage import SCHEDULER, Place, Stage, slot_stage
 
 
 @pytest.fixture(scope="module")
 def stage(own_cluster: Cluster) -> Iterator[Stage]:
-    access = own_cluster.access
-    install(access)
-    access.create("/apis/scheduling.k8s.io/v1/priorityclasses", ghost_priority())
-    access.create("/api/v1/namespaces", {"metadata": {"name": "interlock-system"}})
-    ports = [own_cluster.take_port() for _ in range(2)]
-    with ExitStack() as stack:
-        controllers = [
-            stack.enter_context(
-                Controller(
-                    access,
-                    own_cluster.folder / f"controller-{port}",
-                    "--extender-listen",
-                    f"127.0.0.1:{port}",
-                )
-            )
-            for port in ports
-        ]
-        configuration = scheduler_configuration(
-            f"http://127.0.0.1:{ports[0]}", namespace="interlock-system", elects=False
-        )
-        own_cluster.add_scheduler(SCHEDULER, configuration)
-        yield Stage(own_cluster, controllers, ports)
+    with slot_stage(own_cluster) as staged:
+        yield staged
 
 
 @pytest.fixture
@@ -180,6 +69,25 @@ class TestJobs:
             place.ends(f"wide-{task}-0")
         place.access.wait_for(f"{jobs}/wide", lambda one: one["status"].get("phase") == "Succeeded")
         place.has_ghost("bed", "node-b/1")
+
+
+def test_what_is_installed_is_taken(stage: Stage) -> None:
+    """The API server knows every field of the second scheduler's objects."""
+    made = manifests(Installation(slots=True), ["slots"])
+    for one in made:
+        path = _collection_of(one)
+        body = one
+        if one["kind"] == "PriorityClass":
+            body = {**one, "metadata": {**one["metadata"], "name": "another"}, "value": -11}
+        stage.access.create(f"{path}?fieldValidation=Strict&dryRun=All", body)
+
+
+def _collection_of(one: Document) -> str:
+    version, namespace = one["apiVersion"], one["metadata"].get("namespace", "")
+    base = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    plurals = {"PriorityClass": "priorityclasses", "ConfigMap": "configmaps"}
+    plural = plurals.get(one["kind"], f"{one['kind'].lower()}s")
+    return f"{base}/namespaces/{namespace}/{plural}" if namespace else f"{base}/{plural}"
 
 
 class TestBothScenarios:
@@ -314,16 +222,6 @@ def _until(ask: Any, holds: Any) -> Document:
 
 def _names_nobody(told: Document) -> bool:
     return not told["NodeNameToMetaVictims"]
-
-
-def _node_of(pod: Document) -> str:
-    return str(pod.get("spec", {}).get("nodeName") or "")
-
-
-def _is_free_ghost(pod: Document) -> bool:
-    if not _node_of(pod) or "deletionTimestamp" in pod["metadata"]:
-        return False
-    return naming.RESERVED not in pod["metadata"]["annotations"]
 
 
 def _told_why(pod: Document) -> str:

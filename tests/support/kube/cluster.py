@@ -132,14 +132,14 @@ class Cluster:
         """All that a program has said."""
         return self.component(name).log
 
-    def add_scheduler(self, name: str, configuration: Mapping[str, Any]) -> None:
+    def add_scheduler(self, name: str, configuration: Mapping[str, Any], *flags: str) -> None:
         """Start another scheduler, of a configuration; then it is a program like the others."""
         ground, port = self._ground, self._ports.take()
         file = ground.folder / f"{name}.json"
         client = {**configuration["clientConnection"], "kubeconfig": str(ground.kubeconfig)}
         file.write_text(json.dumps({**configuration, "clientConnection": client}), "utf-8")
         log, authority = ground.folder / f"{name}.log", ground.secrets / "ca.crt"
-        command = another_scheduler(ground, file, port)
+        command = [*another_scheduler(ground, file, port), *flags]
         healthy = partial(_is_well, port, "/readyz", authority)
         self._components[name] = Component(command, log, healthy)
         self.start_component(name)

@@ -7,20 +7,26 @@ whom it is asked about, and nobody else.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from interlock.kube.install.installation import Manifest, labelled
+from interlock.kube.install.deployment import EXTENDER_LISTEN
+from interlock.kube.install.installation import Installation, Manifest, labelled
+from interlock.kube.install.rbac import role, rule
 from interlock.kube.slots.app import FILTER, PREEMPT, PREFIX
 from interlock.kube.slots.naming import GHOST_PRIORITY, SCHEDULER
 
-#: Where the extender listens in a controller's pod, and at the service.
-EXTENDER_LISTEN = 9444
 #: Below every pod that does not say, so that any of them can have a ghost's room; and no lower than
 #: what cluster autoscalers take for pods that matter.
 GHOST_PRIORITY_VALUE = -10
+#: What a configuration cannot say. A pod whom nobody answered about victims is woken by nothing
+#: that the extender does when it is back: without this it would lie for five minutes.
+FLAGS = ("--pod-max-in-unschedulable-pods-duration=10s",)
 _AUTHORITY = "/etc/interlock"
 _CONFIGURATION = "/etc/kube-scheduler"
 _RBAC = "rbac.authorization.k8s.io"
+#: Where a scheduler says how it is, by https.
+_HEALTH = 10259
 
 
 def scheduler_configuration(
@@ -66,4 +72,145 @@ def ghost_priority() -> Manifest:
         "preemptionPolicy": "Never",
         "globalDefault": False,
         "description": "Placeholders that hold the slots of TestBeds.",
+    }
+
+
+def slot_scheduler(install: Installation) -> list[Manifest]:
+    """The scheduler, its account and rights, and the priority class of ghosts."""
+    account = labelled("v1", "ServiceAccount", _name(install), install.namespace)
+    return [
+        ghost_priority(),
+        account | {"automountServiceAccountToken": False},
+        *_rights(install),
+        _configuration(install),
+        _deployment(install),
+    ]
+
+
+def _name(install: Installation) -> str:
+    return f"{install.name}-slot-scheduler"
+
+
+def _rights(install: Installation) -> list[Manifest]:
+    """What every scheduler of Kubernetes may do, and a lease of its own."""
+    leases = "coordination.k8s.io"
+    own = role(
+        "Role",
+        _name(install),
+        install.namespace,
+        [
+            rule(leases, ("leases",), ("create",)),
+            rule(leases, ("leases",), ("get", "update"), (SCHEDULER,)),
+        ],
+    )
+    reader = "extension-apiserver-authentication-reader"
+    return [
+        own,
+        _bound(install, "RoleBinding", _name(install), install.namespace, "Role", _name(install)),
+        # How it is told who asks for its metrics.
+        _bound(install, "RoleBinding", f"{_name(install)}-callers", "kube-system", "Role", reader),
+        *(
+            _bound(install, "ClusterRoleBinding", f"{_name(install)}-{part}", "", "ClusterRole", of)
+            for part, of in (
+                ("pods", "system:kube-scheduler"),
+                ("volumes", "system:volume-scheduler"),
+            )
+        ),
+    ]
+
+
+def _bound(
+    install: Installation, kind: str, name: str, namespace: str, role_kind: str, role_name: str
+) -> Manifest:
+    made = labelled(f"{_RBAC}/v1", kind, name, namespace)
+    made["roleRef"] = {"apiGroup": _RBAC, "kind": role_kind, "name": role_name}
+    made["subjects"] = [
+        {"kind": "ServiceAccount", "name": _name(install), "namespace": install.namespace}
+    ]
+    return made
+
+
+def _configuration(install: Installation) -> Manifest:
+    server = f"{install.name}.{install.namespace}.svc"
+    made = labelled("v1", "ConfigMap", _name(install), install.namespace)
+    configuration = scheduler_configuration(
+        f"https://{server}:{EXTENDER_LISTEN}",
+        namespace=install.namespace,
+        authority=f"{_AUTHORITY}/ca.crt",
+        server=server,
+    )
+    return made | {"data": {"configuration.json": json.dumps(configuration, indent=2) + "\n"}}
+
+
+def _deployment(install: Installation) -> Manifest:
+    made = labelled("apps/v1", "Deployment", _name(install), install.namespace)
+    labels = {
+        "app.kubernetes.io/name": install.name,
+        "app.kubernetes.io/component": "slot-scheduler",
+    }
+    made["spec"] = {
+        # One schedules, the other stands by.
+        "replicas": 2,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": _pod(install)},
+    }
+    return made
+
+
+def _pod(install: Installation) -> Manifest:
+    authority = {
+        "secretName": install.secret,
+        # The key beside it is the controller's own.
+        "items": [{"key": "ca.crt", "path": "ca.crt"}],
+    }
+    return {
+        "serviceAccountName": _name(install),
+        "automountServiceAccountToken": True,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "fsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(install)],
+        "volumes": [
+            {"name": "configuration", "configMap": {"name": _name(install)}},
+            {"name": "authority", "secret": authority},
+        ],
+    }
+
+
+def _container(install: Installation) -> Manifest:
+    return {
+        "name": "scheduler",
+        "image": install.scheduler_image,
+        "command": ["kube-scheduler"],
+        "args": [
+            f"--config={_CONFIGURATION}/configuration.json",
+            f"--secure-port={_HEALTH}",
+            *FLAGS,
+        ],
+        "livenessProbe": {
+            "httpGet": {"path": "/livez", "port": _HEALTH, "scheme": "HTTPS"},
+            "periodSeconds": 10,
+            "timeoutSeconds": 15,
+            "failureThreshold": 8,
+        },
+        "readinessProbe": {
+            "httpGet": {"path": "/readyz", "port": _HEALTH, "scheme": "HTTPS"},
+            "periodSeconds": 5,
+            "timeoutSeconds": 15,
+            "failureThreshold": 3,
+        },
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+        "volumeMounts": [
+            {"name": "configuration", "mountPath": _CONFIGURATION, "readOnly": True},
+            {"name": "authority", "mountPath": _AUTHORITY, "readOnly": True},
+        ],
     }
