@@ -59,6 +59,8 @@ PIECES = {
     "RivalFairWorld": 3,
     "ReadyWorld": 2,
     "RivalReadyWorld": 2,
+    "SlotWorld": 3,
+    "RivalSlotWorld": 3,
     "MachineWorld": 3,
     "RivalMachineWorld": 2,
     "AdoptedWorld": 3,
