@@ -164,10 +164,10 @@ def a_batch_job_that_is_stopped_is_deleted(really: Callable[..., Any]) -> Any:
 @mutation(
     FOLLOWS,
     Seam("interlock.kube.adoption.adopter", "Adopter._is_there"),
-    caught_by="HeldUntilQuiet",
+    caught_by="StandsForIt",
     in_worlds=AdoptedWorld,
     most_worlds=400,
-    seen_in=139,
+    seen_in=30,
 )
 def what_a_mirror_does_not_know_is_gone(_: Any) -> Any:
     async def is_there(self: Any, place: Any, uid: str) -> bool:
