@@ -234,6 +234,11 @@ def test_an_attempt_of_a_round_that_is_not_known_yet_is_not_past() -> None:
     assert WORLDS["RivalQueuePodWorld"](144).run().broken is None
 
 
+def test_a_part_that_a_job_was_let_in_without_is_taken_back() -> None:
+    """There was no default Queue as it was let in, and one that had not heard of it granted it."""
+    assert WORLDS["RivalMachineWorld"](24).run().broken is None
+
+
 @pytest.mark.parametrize("how", Forgery)
 @pytest.mark.parametrize("world", [World, RivalWorld, WorkerOperationWorld])
 @pytest.mark.parametrize("seed", range(8))

@@ -183,8 +183,19 @@ class QuotaKept(Promise):
         for holder in before.status.holders if before is not None else ():
             if holder in kept or self._is_done(holder) or self._is_elsewhere(change, holder):
                 continue
+            if self._is_disowned(holder):
+                continue
             told = f"{holder.job} loses its part and may still be doing something"
             raise self.broken(told, holder.job)
+
+    def _is_disowned(self, holder: QuotaHolder) -> bool:
+        """Whether a Job that names no Queue was let in past the default one before this was
+        granted to it, by somebody who had not heard of that: it runs on nothing of this.
+        """
+        job = self.truth.by_uid[holder.uid]
+        admission = job.status.admission
+        is_let_in = admission.phase is AdmissionPhase.ADMITTED and admission.epoch == holder.epoch
+        return is_let_in and job.spec.queue is None and admission.quota is None
 
     def wrote(self, change: Change) -> None:
         """A Job with a Queue is admitted with its part of the quota on record."""
