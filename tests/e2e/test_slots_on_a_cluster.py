@@ -32,6 +32,45 @@ def place(stage: Stage) -> Iterator[Place]:
     stage.access.wait_until_gone(f"/api/v1/namespaces/{name}")
 
 
+class TestJobs:
+    def test_pods_of_a_job_run_in_the_slots_that_it_was_granted(self, place: Place) -> None:
+        place.has_bed("bed", 2, "500")
+        job = {
+            "apiVersion": "interlock.dev/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": "wide"},
+            "spec": {
+                "slots": {"testBed": "bed", "ids": ["node-b/1", "node-a/0"]},
+                "parallelism": {"count": 2},
+                "pod": {
+                    "spec": {
+                        "containers": [
+                            {
+                                "name": "main",
+                                "image": "none",
+                                "resources": {"requests": {"cpu": "500"}},
+                            }
+                        ]
+                    }
+                },
+            },
+        }
+        jobs = f"/apis/interlock.dev/v1alpha1/namespaces/{place.namespace}/jobs"
+        place.access.create(jobs, job)
+
+        seated = {place.placed(f"wide-{task}-0") for task in range(2)}
+
+        assert seated == {"node-b/1", "node-a/0"}
+        told = place.access.read(f"{jobs}/wide")["status"]
+        assert {one["slot"] for one in told["execution"]["active"]} == seated
+        place.has_no_ghost("bed", "node-b/1")
+        place.has_ghost("bed", "node-b/0")
+        for task in range(2):
+            place.ends(f"wide-{task}-0")
+        place.access.wait_for(f"{jobs}/wide", lambda one: one["status"].get("phase") == "Succeeded")
+        place.has_ghost("bed", "node-b/1")
+
+
 def test_what_is_installed_is_taken(stage: Stage) -> None:
     """The API server knows every field of the second scheduler's objects."""
     made = manifests(Installation(slots=True), ["slots"])
