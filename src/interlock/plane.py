@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from interlock.admission.claims.claim import ClaimKind
 from interlock.admission.claims.locks import LOCKS
+from interlock.admission.claims.slots import SLOTS
 from interlock.admission.queues.desk import QUOTA_INDEXES, QueueDesk
 from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
 from interlock.control.applier import Applier
@@ -36,21 +38,31 @@ from interlock.execution.children import BY_PARENT, parents_of
 from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
+from interlock.reporting.slot_beds import BY_BED, beds_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.checks.validator import make_ready
-from interlock.resources.cluster import Namespace
+from interlock.resources.cluster import Namespace, Node
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.default_queue import default_queue_in
 from interlock.resources.job import Job, JobSpec
 from interlock.resources.job_config import JobConfig
-from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, KINDS, NAMESPACES, Kind
+from interlock.resources.kinds import (
+    CONTROLLED_JOBS,
+    JOB_CONFIGS,
+    KINDS,
+    NAMESPACES,
+    NODES,
+    Kind,
+)
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
 from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import MOST_AT_ONCE, TaskReport
+from interlock.resources.test_bed import TestBed, TestBedSlots
 from interlock.schedules.reconciler import SchedulesReconciler
+from interlock.slots.reconciler import SlotsReconciler
 from interlock.store.contract import Journal, Store
 
 logger = logging.getLogger("interlock.plane")
@@ -122,7 +134,8 @@ def _admission(site: Site) -> Reconciler:
         default_queue_in(settings.mode),
         of(Namespace) if NAMESPACES.name in site.caches else None,
     )
-    return AdmissionReconciler(of(Job), {LOCKS: of(Lock)}, settings.mode, owners, queues)
+    claims: dict[ClaimKind[Any, Any], Cache[Any]] = {LOCKS: of(Lock), SLOTS: of(TestBedSlots)}
+    return AdmissionReconciler(of(Job), claims, settings.mode, owners, queues)
 
 
 def _execution(site: Site) -> Reconciler:
@@ -132,11 +145,18 @@ def _execution(site: Site) -> Reconciler:
         site.reports,
         site.caches.of(Lock),
         site.caches.of(QueueQuota),
+        site.caches.of(TestBedSlots),
         site.proofs,
         settings.most_tasks,
         patience=settings.patience,
         launches_at_once=settings.launches_at_once,
     )
+
+
+def _slots(site: Site) -> Reconciler:
+    caches = site.caches
+    nodes = caches.of(Node) if NODES.name in caches else Cache[Node](NODES.name)
+    return SlotsReconciler(caches.of(TestBed), caches.of(TestBedSlots), nodes)
 
 
 def _garbage(site: Site) -> Reconciler:
@@ -149,22 +169,27 @@ ROOMS: list[Room] = [
     Room(
         name="admission",
         make=_admission,
-        indexes={Lock: {BY_HOLDER: holder_uids}, QueueQuota: QUOTA_INDEXES},
+        indexes={
+            Lock: {BY_HOLDER: holder_uids},
+            QueueQuota: QUOTA_INDEXES,
+            TestBedSlots: {BY_HOLDER: holder_uids},
+        },
     ),
+    Room(name="slots", make=_slots),
     Room(name="execution", make=_execution, indexes={Job: {BY_PARENT: parents_of}}),
     Room(name="garbage", make=_garbage, collects=True),
 ]
 #: What the reporting room finds Jobs by.
-_REPORTED: Indexes = {Job: {BY_LOCK: locks_asked_for}}
+_REPORTED: Indexes = {Job: {BY_LOCK: locks_asked_for, BY_BED: beds_asked_for}}
 
 
 def _is_watched(kind: Kind, settings: PlaneSettings) -> bool:
     """Whether a control plane knows the resources of a kind.
 
-    Of a cluster's own kinds that is namespaces alone: Queues choose them by their labels. One that
-    serves a single namespace may not read them.
+    Of a cluster's own kinds that is namespaces, which Queues choose by their labels, and nodes,
+    which have the slots of TestBeds. One that serves a single namespace may not read them.
     """
-    is_chosen = kind is NAMESPACES and not settings.namespace
+    is_chosen = kind in (NAMESPACES, NODES) and not settings.namespace
     return kind.is_ours or settings.collects or is_chosen
 
 

@@ -69,8 +69,8 @@ class ToyQuotas:
 
     record_kind = "ToyQuota"
     noun = "quota"
-    wait_reason = WaitReason.LOCK_TAKEN
     forbidden = RefusalReason.LOCK_FORBIDDEN
+    is_sized = False
 
     def asks(self, job: Job) -> tuple[Ask, ...]:
         amounts = {name: int(amount) for name, amount in job.metadata.labels.items()}
@@ -79,13 +79,22 @@ class ToyQuotas:
     def limits(self, ask: Ask, record: ToyQuota | None) -> Amounts:
         return record.limits if record is not None else {}
 
+    def wait_reason(self, ask: Ask, limits: Amounts) -> WaitReason:
+        return WaitReason.LOCK_TAKEN
+
+    def is_resized(self, before: ToyQuota | None, after: ToyQuota | None) -> bool:
+        return False
+
+    def is_for(self, holder: ToyHolder, ask: Ask) -> bool:
+        return True
+
     def holders(self, record: ToyQuota) -> tuple[ToyHolder, ...]:
         return record.status.holders
 
     def job_of(self, claim: ClaimKey, holder: ToyHolder) -> Key:
         return Key("Job", holder.namespace, holder.job)
 
-    def amounts_of(self, holder: ToyHolder) -> Amounts:
+    def amounts_of(self, holder: ToyHolder, record: ToyQuota) -> Amounts:
         return holder.amounts
 
     def name_of(self, record: ToyQuota) -> str:
@@ -94,7 +103,14 @@ class ToyQuotas:
     def new_record(self, ask: Ask) -> ToyQuota | None:
         return None
 
-    def granted(self, record: ToyQuota, ask: Ask, job: Job, now: datetime) -> ToyHolder:
+    def granted(
+        self,
+        record: ToyQuota,
+        ask: Ask,
+        job: Job,
+        now: datetime,
+        holders: tuple[ToyHolder, ...],
+    ) -> ToyHolder:
         return ToyHolder(
             job=job.metadata.name,
             namespace=job.metadata.namespace,

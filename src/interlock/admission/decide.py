@@ -34,6 +34,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from interlock.admission.claims.claim import ClaimView
+from interlock.admission.claims.slots import SLOTS
 from interlock.admission.lines import may_be_granted
 from interlock.admission.view import JobView, RecordView
 from interlock.errors import Problem
@@ -50,6 +51,7 @@ from interlock.resources.admission import (
     Grant,
     QuotaGrant,
     RefusalReason,
+    SlotGrant,
     Wait,
     WaitReason,
 )
@@ -59,6 +61,7 @@ from interlock.resources.job import Job, order_of_acceptance
 from interlock.resources.metadata import Resource
 from interlock.resources.modes import problems_for_mode
 from interlock.resources.schedule import why_told_to_stop
+from interlock.resources.test_bed import SlotHolder
 from interlock.resources.transitions import has_ended, was_admitted
 from interlock.resources.waits import log_words
 
@@ -206,6 +209,10 @@ def _held_back(job: Job, now: datetime) -> tuple[Wait, ...]:
         waits.append(Wait(reason=WaitReason.DEACTIVATED))
     if spec.start_after is not None and spec.start_after > now:
         waits.append(Wait(reason=WaitReason.NOT_YET_DUE, until=spec.start_after))
+    planned = spec.slots
+    if planned is not None and planned.test_bed is None:
+        by = planned.scheduling or ""
+        waits.append(Wait(reason=WaitReason.IN_PLAN if by else WaitReason.UNCLAIMED, key=by))
     requeue = job.status.admission.requeue
     if requeue is not None and requeue.at is not None and requeue.at > now:
         waits.append(Wait(reason=WaitReason.BACKOFF, until=requeue.at))
@@ -254,7 +261,8 @@ def _replaced(rival: Job, newer: str, now: datetime) -> RecordAdmission:
 
 def _admit(view: JobView, now: datetime) -> Decision:
     job = view.job
-    grants = tuple(_grant(claim) for claim in view.claims)
+    grants = tuple(_grant(claim) for claim in view.claims if claim.ask.kind is not SLOTS)
+    slots = next((_slots(claim) for claim in view.claims if claim.ask.kind is SLOTS), None)
     part = view.quota.grant if view.quota is not None else None
     quota = None
     if part is not None and view.quota is not None:
@@ -271,10 +279,12 @@ def _admit(view: JobView, now: datetime) -> Decision:
         waits=(),
         grants=grants,
         quota=quota,
+        slots=slots,
         admitted_at=now,
     )
     told = [f"{grant.key} (fence {grant.token})" for grant in grants]
     told += [f"room for {quota.tasks} in queue {quota.queue}"] if quota is not None else []
+    told += [f"{', '.join(slots.ids)} of test bed {slots.test_bed}"] if slots is not None else []
     reason = f"may start; holds {', '.join(told)}" if told else "may start"
     return Decision((RecordAdmission(job, admission),), reason=reason)
 
@@ -282,6 +292,12 @@ def _admit(view: JobView, now: datetime) -> Decision:
 def _grant(claim: ClaimView) -> Grant:
     assert claim.grant is not None
     return Grant(key=claim.ask.name, token=claim.grant.token)
+
+
+def _slots(claim: ClaimView) -> SlotGrant:
+    holder = claim.grant
+    assert isinstance(holder, SlotHolder)
+    return SlotGrant(test_bed=claim.ask.name, token=holder.token, ids=holder.slots)
 
 
 def _seen(job: Job) -> AdmissionStatus:
@@ -316,7 +332,7 @@ def decide_claim(view: RecordView, now: datetime) -> Decision:
     reasons = _drops(view, record)
     if candidate is not None:
         newest = candidate.ask
-        holder = kind.granted(record, newest, candidate.job, now)
+        holder = kind.granted(record, newest, candidate.job, now, holders)
         holders = (*holders, holder)
         reasons.append(f"grants {newest.name} to {holder.job} (fence {holder.token})")
     if holders != kind.holders(record):

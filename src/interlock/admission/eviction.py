@@ -59,6 +59,7 @@ from interlock.resources.placement import pods_scheduled
 from interlock.resources.queue import Queue, StopPolicy
 from interlock.resources.readiness import is_ready_now, pods_ready
 from interlock.resources.ready_gate import ReadyPolicy, RequeuingTimestamp, WaitForPodsReady
+from interlock.resources.test_bed import has_its_slots
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 
 _ORDER = (REQUEUE_ANNOTATION, REQUEUE_ROUND_ANNOTATION)
@@ -78,7 +79,7 @@ def decide_eviction(
         return Decision()
     if is_evicting(job):
         return _put_back(job, policy_of(job, queue, system), now)
-    eviction = _ordered(job, now) or _drained(job, queue, system, now)
+    eviction = _ordered(job, now) or _drained(job, queue, system, now) or _misplaced(job, now)
     if eviction is not None:
         return _evict(job, eviction)
     policy = policy_of(job, queue, system)
@@ -157,6 +158,17 @@ def _drained(
         told = f"queue {queue.metadata.name} is drained"
         return Eviction(reason=EvictionReason.QUEUE_STOPPED, message=told, began_at=now)
     return None
+
+
+def _misplaced(job: Job, now: datetime) -> Eviction | None:
+    """That the Job asks for other slots than it has."""
+    if keeps_its_turn(job.spec) or job.is_going or has_its_slots(job):
+        return None
+    return Eviction(
+        reason=EvictionReason.SLOTS_CHANGED,
+        message="spec.slots asks for other slots than it has",
+        began_at=now,
+    )
 
 
 def _evict(job: Job, eviction: Eviction, requeue: Requeue | None = None) -> Decision:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from interlock.admission.claims.claim import Ask, ClaimKey
@@ -48,6 +49,10 @@ class Line:
     def before(self, place: Place) -> int:
         """How many stand before a place."""
         return bisect_left(self._places, place)
+
+    def ahead_of(self, place: Place) -> Iterator[Key]:
+        """Who stands before a place, first to last; the line must not change meanwhile."""
+        return (each.job for each in islice(self._places, self.before(place)))
 
     def jobs(self) -> Iterator[Key]:
         """Who waits, first to last; the line must not change meanwhile."""
@@ -124,6 +129,9 @@ def may_be_granted(job: Job) -> bool:
     try as having waited: so every reader of the store sees the same line, whatever its clock says.
     """
     if job.spec.suspend or not job.spec.active:
+        return False
+    slots = job.spec.slots
+    if slots is not None and slots.test_bed is None:
         return False
     admission = job.status.admission
     if any(wait.reason is WaitReason.BACKOFF for wait in admission.waits):

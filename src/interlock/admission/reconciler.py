@@ -15,7 +15,7 @@ from interlock.admission.claims.candidates import (
     has_stray_grant,
     rivals_of,
 )
-from interlock.admission.claims.claim import COUNT, Ask, ClaimKey, ClaimKind, fits
+from interlock.admission.claims.claim import COUNT, NOTHING, Ask, ClaimKey, ClaimKind, fits
 from interlock.admission.claims.proof import grant_of, is_unheard, kept
 from interlock.admission.decide import decide_claim, decide_job
 from interlock.admission.eviction import concerns_eviction, decide_eviction, is_left_alone
@@ -77,6 +77,8 @@ class AdmissionReconciler:
         self._wanted: dict[ClaimKey, int] = {}
         #: What Jobs at the door were defined as when they were last looked at and left waiting.
         self._found_good: dict[Key, JobSpec] = {}
+        #: Who may ask for each claim of which its record says how much there is.
+        self._sized: dict[ClaimKey, dict[Key, None]] = {}
 
     def wakes(self, change: Change) -> Iterable[Key]:
         """Wake what a change of a Job or of a claim's record can matter to."""
@@ -92,7 +94,7 @@ class AdmissionReconciler:
         if isinstance(resource, QueueQuota):
             return self._with_queues(self._quota_changed(change))
         if resource is not None and resource.key.kind in self._known.kinds:
-            return self._with_queues(self._record_changed(resource, change.after is None))
+            return self._with_queues(self._record_changed(resource, change))
         return self._with_queues(self._written_down(change))
 
     def look(self, key: Key, now: datetime) -> Decision:
@@ -120,8 +122,10 @@ class AdmissionReconciler:
         expected = after if is_expected else None
         # Who waits for room in a Queue holds up nobody who waits for a lock; a target has an order
         # of its own.
-        may_stand = expected is not None and (
-            not asks or expected.spec.target is not None or self._has_part(expected)
+        may_stand = (
+            expected is not None
+            and (not asks or expected.spec.target is not None or self._has_part(expected))
+            and self._could_fit(key, asks)
         )
         moved = self._lines.update(key, expected if may_stand else None, asks)
         yield from self._queues.job_changed(before, after, expected, asks)
@@ -143,6 +147,29 @@ class AdmissionReconciler:
         if after is None or not concerns_eviction(before, after):
             return False
         return not is_left_alone(after, self._queues.queue_of(after), self._queues.system)
+
+    def _could_fit(self, key: Key, asks: tuple[Ask, ...]) -> bool:
+        """Whether there is as much of everything as a Job asks for; if not, it is in nobody's way.
+
+        It waits apart, until there is more or less of what it asks for.
+        """
+        could = True
+        for ask in asks:
+            if ask.kind.is_sized:
+                self._sized.setdefault(ask.key, {})[key] = None
+                limits = ask.kind.limits(ask, self._known.records[ask.key.kind].get(ask.key))
+                could = could and fits(ask.amounts, NOTHING, limits)
+        return could
+
+    def _resized(self, claim: ClaimKey) -> Iterator[Key]:
+        """Take those who ask for a claim into their lines, or out: there is more of it, or less."""
+        for key in tuple(self._sized.pop(claim, ())):
+            job = self._jobs.get(key)
+            if job is None or claim not in self._asked.get(key, ()):
+                continue
+            if _is_at_the_door(job):
+                yield key
+            yield from self._job_changed(key, job, job)
 
     def _written_down(self, change: Change) -> Iterator[Key]:
         """Take Jobs into their lines that their schedule has just written down."""
@@ -181,11 +208,13 @@ class AdmissionReconciler:
                 found.update(dict.fromkeys(self._queues.needing(key)))
         return tuple(found)
 
-    def _record_changed(self, record: Resource, is_gone: bool) -> Iterator[Key]:
+    def _record_changed(self, record: Resource, change: Change) -> Iterator[Key]:
         yield record.key
-        if is_gone:
-            return
         kind = self._known.kinds[record.key.kind]
+        if kind.is_resized(change.before, change.after):
+            yield from self._resized(record.key)
+        if change.after is None:
+            return
         for holder in kind.holders(record):
             job = self._jobs.get(kind.job_of(record.key, holder))
             if job is not None and _is_at_the_door(job):
@@ -229,6 +258,8 @@ class AdmissionReconciler:
             self._wanted[claim] -= 1
             if not self._wanted[claim]:
                 del self._wanted[claim]
+            if claim in self._sized:
+                self._sized[claim].pop(key, None)
         if not asks:
             return
         self._asked[key] = tuple(ask.key for ask in asks)

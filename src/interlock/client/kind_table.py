@@ -11,6 +11,9 @@ ROWS: tuple[tuple[str, str, tuple[str, ...], str, bool, str], ...] = (
     ("Lock", "locks", (), "interlock.dev/v1alpha1", True, ""),
     ("Queue", "queues", (), "interlock.dev/v1alpha1", False, "copied"),
     ("QueueQuota", "queuequotas", (), "interlock.dev/v1alpha1", False, ""),
+    ("TestBed", "testbeds", ("tb",), "interlock.dev/v1alpha1", True, "copied"),
+    ("TestBedSlots", "testbedslots", (), "interlock.dev/v1alpha1", True, ""),
     ("Namespace", "namespaces", ("ns",), "v1", False, ""),
+    ("Node", "nodes", ("no",), "v1", False, ""),
     ("Lease", "leases", (), "coordination.k8s.io/v1", True, ""),
 )

@@ -361,14 +361,17 @@ def _launch(
             return Plan(Decision(wake_at=look_at), starved=chosen.starved)
         decision = compose(view, job, folded, execution, halted, (), now)
         return _going_on(decision, execution, starved=chosen.starved)
+    begun = with_attempts(job, execution, chosen.attempts, now)
+    # Which slot each of them is in is in what is about to be recorded.
+    is_placed = job.status.admission.slots is not None
+    ahead = replace(job, status=replace(job.status, execution=begun)) if is_placed else job
     try:
         now_first = chosen.attempts[: view.launches_at_once]
-        launches = tuple(LaunchTask(job, order_of(job, *attempt)) for attempt in now_first)
+        launches = tuple(LaunchTask(job, order_of(ahead, *attempt)) for attempt in now_first)
     except UnknownVariableError as error:
         return _give_up(view, job, folded, execution, halted, str(error), now)
-    execution = with_attempts(job, execution, chosen.attempts, now)
-    decision = compose(view, job, folded, execution, halted, launches, now)
-    return _going_on(decision, execution, starved=chosen.starved)
+    decision = compose(view, job, folded, begun, halted, launches, now)
+    return _going_on(decision, begun, starved=chosen.starved)
 
 
 def _going_on(decision: Decision, execution: ExecutionStatus, *, starved: bool = False) -> Plan:

@@ -44,6 +44,9 @@ def choose(job: Job, execution: ExecutionStatus, capacity: int, now: datetime) -
     quota = job.status.admission.quota
     if quota is not None:
         allowed = min(allowed, quota.tasks)
+    slots = job.status.admission.slots
+    if slots is not None:
+        allowed = min(allowed, len(slots.ids))
     allowed -= len(execution.active)
     capacity = max(0, capacity)
     taken = tuple(islice(_candidates(execution, now), max(0, min(allowed, capacity + 1))))
@@ -85,6 +88,7 @@ def with_attempts(
 ) -> ExecutionStatus:
     """The status with new attempts in it."""
     name = job.metadata.name
+    slots = _free_slots(job, execution)
     new = tuple(
         TaskStatus(
             name=task_name(name, index, attempt),
@@ -93,6 +97,7 @@ def with_attempts(
             state=TaskState.STARTING,
             created_at=now,
             runtime=runtime_of(job, index),
+            slot=next(slots, ""),
         )
         for index, attempt in attempts
     )
@@ -103,6 +108,15 @@ def with_attempts(
         retrying=_without(execution.retrying, attempts),
         attempts=execution.attempts + len(new),
     )
+
+
+def _free_slots(job: Job, execution: ExecutionStatus) -> Iterator[str]:
+    """The slots of a Job that no attempt of it is in; as many at least as attempts are chosen."""
+    grant = job.status.admission.slots
+    if grant is None:
+        return iter(())
+    taken = {task.slot for task in execution.active}
+    return (slot for slot in grant.ids if slot not in taken)
 
 
 def runtime_of(job: Job, index: int) -> str:

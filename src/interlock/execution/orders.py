@@ -24,7 +24,7 @@ from interlock.resources.tasks import (
     round_of,
     task_name,
 )
-from interlock.resources.variables import context_of
+from interlock.resources.variables import context_of, slot_of
 from interlock.resources.work import AdoptedWork, PythonCall, PythonWork, Work
 from interlock.resources.work_types import type_of
 
@@ -132,6 +132,10 @@ def _own_variables(job: Job, index: int, attempt: int, name: str) -> dict[str, s
     if step is not None:
         variables["INTERLOCK_STEP"] = step.name
         variables["INTERLOCK_UNDO"] = "1" if is_undo(index) else ""
+    slots = job.status.admission.slots
+    if slots is not None:
+        variables["INTERLOCK_TEST_BED"] = slots.test_bed
+        variables["INTERLOCK_SLOT"] = slot_of(job, index, attempt)
     due = scheduled_at(job)
     if due is not None:
         variables["INTERLOCK_SCHEDULED_AT"] = written_moment(due)

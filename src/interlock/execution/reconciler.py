@@ -31,6 +31,7 @@ from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.queue import QueueQuota, is_granted, quota_name, records_for
 from interlock.resources.tasks import MOST_AT_ONCE, TaskId, TaskReport, TaskState
+from interlock.resources.test_bed import TestBedSlots, is_seated
 from interlock.resources.transitions import has_ended, is_admitted
 
 _UNTIL_LISTED = timedelta(seconds=1)
@@ -103,6 +104,7 @@ class ExecutionReconciler:
         reports: KnownReports,
         locks: Cache[Lock],
         quotas: Cache[QueueQuota],
+        slots: Cache[TestBedSlots],
         grants: Grants,
         most_tasks: int = 1_000,
         *,
@@ -113,6 +115,7 @@ class ExecutionReconciler:
         self._reports = reports
         self._locks = locks
         self._quotas = quotas
+        self._slots = slots
         self._grants = grants
         self._patience = patience
         self._launches_at_once = launches_at_once
@@ -132,7 +135,7 @@ class ExecutionReconciler:
     def wakes(self, change: Change) -> Iterable[Key]:
         """Wake the Job unless the change is this room's own, and whoever has room now."""
         before, after = change.before, change.after
-        if isinstance(after or before, Lock | QueueQuota):
+        if isinstance(after or before, Lock | QueueQuota | TestBedSlots):
             resource = after or before
             assert resource is not None
             return tuple(self._withheld.pop(resource.key, ()))
@@ -286,6 +289,8 @@ class ExecutionReconciler:
         ]
         if job.spec.queue is not None and job.status.admission.quota is None:
             missing.append(f"queue {job.spec.queue}")
+        if job.spec.slots is not None and job.status.admission.slots is None:
+            missing.append("slots")
         unheard = False
         for told, records, cache, names in self._records_of(job):
             if any(names(cache.get(record)) for record in records):
@@ -321,6 +326,10 @@ class ExecutionReconciler:
                 return  # As nearly always.
             records = tuple(Key("QueueQuota", "", name) for name in records_for(own, queue))
             yield f"queue {queue}", records, self._quotas, partial(is_granted, job=job)
+        if admission.slots is not None:
+            bed = admission.slots.test_bed
+            record = Key("TestBedSlots", job.metadata.namespace, bed)
+            yield f"slots of {bed}", (record,), self._slots, partial(is_seated, job=job)
 
     def _keep(self, key: Key, job: Job | None, found: Plan, now: datetime) -> None:
         """Remember what was promised; the next look corrects what came to nothing."""

@@ -28,6 +28,7 @@ from interlock.api.submitting import Desk
 from interlock.api.writes import prepared
 from interlock.control.clock import Clock, SystemClock, pause
 from interlock.modes.machine import Machine
+from interlock.modes.machine_node import lay_out_node
 from interlock.modes.machine_queue import lay_out_queue
 from interlock.modes.ready_policy import ReadyPolicyError
 from interlock.modes.reloading import Reloading
@@ -149,6 +150,7 @@ async def serve_until(
         applied = await _apply_examples(store) if settings.examples and is_new else 0
         if plane is not None:
             await lay_out_queue(store, settings.queue)
+            await lay_out_node(store)
             await plane.start()
             stack.push_async_callback(plane.stop)
         if security.asks_the_kernel:

@@ -46,6 +46,16 @@ class WaitReason(StrEnum):
     QUEUE_STOPPED = "QueueStopped"
     #: It has room, and nobody is let in before others of its Queue are ready.
     GATE_CLOSED = "WaitingForPodsReady"
+    #: Not enough slots of its TestBed are free, or others are before it in the line.
+    SLOTS_TAKEN = "SlotsTaken"
+    #: Its TestBed has no such slots, or not as many.
+    BED_TOO_SMALL = "TestBedTooSmall"
+    #: Its TestBed is not there.
+    NO_TEST_BED = "NoSuchTestBed"
+    #: It waits for slots that a Scheduling gives it, and none has claimed it.
+    UNCLAIMED = "Unclaimed"
+    #: A Scheduling has claimed it, and has not said yet which slots it gets.
+    IN_PLAN = "InPlan"
     #: It was not ready in time, and waits for its next try.
     BACKOFF = "RequeueBackoff"
     #: A person took it out of its Queue: spec.active is false.
@@ -74,6 +84,8 @@ class EvictionReason(StrEnum):
     PODS_READY_TIMEOUT = "PodsReadyTimeout"
     #: A Job that comes before it in its Queue needs the room: spec.preemption.
     PREEMPTED = "Preempted"
+    #: It asks for other slots than it has: spec.slots was changed, by a person or a Scheduling.
+    SLOTS_CHANGED = "SlotsChanged"
 
 
 class RefusalReason(StrEnum):
@@ -123,6 +135,14 @@ class QuotaGrant(Noun):
     awaits_ready: bool = False
     #: Whether its tasks have to be placed in time.
     awaits_places: bool = False
+
+
+class SlotGrant(Noun):
+    """The slots that an admitted Job has, with the token that proves it."""
+
+    test_bed: str
+    token: int
+    ids: tuple[str, ...]
 
 
 class Requeue(Noun):
@@ -176,6 +196,8 @@ class AdmissionStatus(Noun):
     grants: tuple[Grant, ...] = ()
     #: What it holds of its Queue's quota.
     quota: QuotaGrant | None = None
+    #: The slots that it has.
+    slots: SlotGrant | None = None
     admitted_at: Moment | None = None
     refused_at: Moment | None = None
     refusal: RefusalReason | None = None

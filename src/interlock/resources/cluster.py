@@ -1,4 +1,4 @@
-"""Kubernetes' own kinds that the embedded server keeps too: Namespace and Lease."""
+"""Kubernetes' own kinds that the embedded server keeps too: Namespace, Node and Lease."""
 
 from __future__ import annotations
 
@@ -25,6 +25,28 @@ class Namespace(Resource, tag="Namespace"):
     api_version: str = field(default_factory=lambda: "v1")
     spec: NamespaceSpec = NamespaceSpec()
     status: NamespaceStatus = NamespaceStatus()
+
+
+class NodeSpec(Noun):
+    """What its administrator says of it."""
+
+    #: Nothing new is to be placed there.
+    unschedulable: bool = False
+
+
+class NodeStatus(Noun):
+    """What it has."""
+
+    #: How much of each resource there is for work, as Kubernetes writes it.
+    allocatable: dict[str, str] = {}
+
+
+class Node(Resource, tag="Node"):
+    """A machine. The embedded server has one: that on which it runs."""
+
+    api_version: str = field(default_factory=lambda: "v1")
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
 
 class LeaseSpec(Noun):

@@ -1,9 +1,10 @@
 """The default Queue: where a Job that names none has to find room on one machine.
 
 A Job asks of it without saying so, and its definition stays as it is: it means the same on a
-cluster, which has no default Queue. Only processes ask. One with a lock or a target is limited by
-that already, and stands in that line from the first: it asks for room too where it says how much it
-takes. So what is kept running in a window, which has its schedule's lock, waits for nobody's room.
+cluster, which has no default Queue. Only processes ask. One with a lock, a target or slots is
+limited by that already, and stands in that line from the first: it asks for room too where it says
+how much it takes. So what is kept running in a window, which has its schedule's lock, waits for
+nobody's room.
 An operation keeps its turn and may stand
 still until somebody helps it, so its steps start without asking; what ends at once, and what is
 carried out elsewhere, takes nothing of the machine.
@@ -33,5 +34,5 @@ def queue_asked(spec: JobSpec, default: str) -> str | None:
     if not default or spec.process is None:
         return None
     says_how_much = spec.resources is not None or spec.min_parallelism is not None
-    is_limited = spec.target is not None or bool(spec.locks)
+    is_limited = spec.target is not None or spec.slots is not None or bool(spec.locks)
     return default if says_how_much or not is_limited else None

@@ -102,6 +102,20 @@ REQUEST_ANNOTATION = "interlock.dev/request"
 CREATOR_ANNOTATION = "interlock.dev/creator"
 
 
+#: What a TestBed is called, and a slot of it: `NODE/NUMBER`.
+TEST_BED_NAME = DnsLabel(MAX_LABEL)
+SlotId = Annotated[
+    str,
+    Matches(
+        "[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/(0|[1-9][0-9]{0,2})",
+        "expected NODE/NUMBER, such as node-0/1",
+        longest=257,
+    ),
+]
+#: How many slots a Job may have.
+MAX_SLOTS = 1_000
+
+
 class OperateVerb(StrEnum):
     """What a person may order to be done about an operation."""
 
@@ -206,6 +220,25 @@ class LockRequest(Noun):
     max_waiting: Annotated[int, Limit(0, MAX_LOCK_LIMIT)] | None = None
 
 
+class SlotsRequest(Noun):
+    """The slots of a TestBed that a Job's tasks run in, one each.
+
+    A Job that names no bed waits until a Scheduling has claimed it and says which slots it gets.
+    """
+
+    RULES: ClassVar[tuple[NounRule, ...]] = (
+        OnlyWith("ids", "test_bed", expected="is for slots of a spec.slots.testBed"),
+    )
+
+    #: The TestBed, in the Job's namespace.
+    test_bed: Annotated[str, TEST_BED_NAME] | None = None
+    #: These slots and no others. Where none are named, any that are free: one for each task that
+    #: the Job would run at a time.
+    ids: Annotated[tuple[SlotId, ...], Items(1, MAX_SLOTS, "slots"), Unique()] | None = None
+    #: The Scheduling that has claimed the Job.
+    scheduling: Annotated[str, DnsLabel(MAX_LABEL)] | None = None
+
+
 _FOR_A_QUEUE = "is for a process, or a Job that names a spec.queue"
 
 
@@ -221,6 +254,7 @@ class JobSpec(Noun):
         OnlyWith("resources", "queue", "process", expected=_FOR_A_QUEUE),
         OnlyWith("min_parallelism", "queue", "process", expected=_FOR_A_QUEUE),
         OnlyWith("wait_for_pods_ready", "queue", expected="is for a Job that names a spec.queue"),
+        OnlyWith("slots", "process", expected="is for a process: others are not placed in slots"),
         After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
     )
 
@@ -273,8 +307,8 @@ class JobSpec(Noun):
     priority: Annotated[int, INT32] = 0
     locks: Annotated[tuple[LockRequest, ...], Items(0, MAX_LOCKS, "locks"), Unique("key")] = ()
     #: The Queue in whose quota the Job has to find room before it starts. A process that names
-    #: none asks the Queue `machine`, as long as there is one of that name; one with a lock or a
-    #: target only where it says in `resources` what it takes.
+    #: none asks the Queue `machine`, as long as there is one of that name; one with a lock, a
+    #: target or slots only where it says in `resources` what it takes.
     queue: Annotated[str, QUEUE_NAME] | None = None
     #: What each task takes of the Queue's quota, such as `{cpu: 500m, memory: 2Gi}`, beside one of
     #: `tasks`. Where it is not given, that is what its pods request.
@@ -282,6 +316,9 @@ class JobSpec(Noun):
     #: A Job that may run fewer tasks at a time than it wants starts with as many as there is room
     #: for, but not with fewer than these.
     min_parallelism: TaskCount | None = None
+    #: The slots of a TestBed that its tasks run in. To change it is to put the Job back, if it was
+    #: let in: it waits for what it asks for now.
+    slots: SlotsRequest | None = None
     #: While false the Job does not start; one that was let in is put back, and waits.
     active: bool = True
     #: How long it may take to be ready, where that differs from what its Queue says.

@@ -23,7 +23,7 @@ from interlock.resources.checks.jobs import check_job
 from interlock.resources.checks.schedules import check_controlled_job, check_job_config
 from interlock.resources.checks.validator import check_rules
 from interlock.resources.checks.weekdays import weekday_doubts
-from interlock.resources.cluster import Lease, Namespace
+from interlock.resources.cluster import Lease, Namespace, Node
 from interlock.resources.codec import decoder_for
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.describe import columns
@@ -44,6 +44,7 @@ from interlock.resources.naming import (
 )
 from interlock.resources.queue import Queue, QueueQuota, QuotaStatus
 from interlock.resources.rules import DnsLabel, Matches
+from interlock.resources.test_bed import TestBed, TestBedSlots, TestBedSlotsStatus
 
 T = TypeVar("T")
 
@@ -271,6 +272,33 @@ def _quota_line(quota: QueueQuota, status: QuotaStatus) -> str:
     return f"{_whose(quota)}: grants {', '.join(new)}" if new else f"quota: {held}"
 
 
+def _check_bed(bed: TestBed, to: Findings) -> None:
+    check_rules("spec", bed.spec, to)
+
+
+def _check_slots(record: TestBedSlots, to: Findings) -> None:
+    check_rules("spec", record.spec, to)
+
+
+def _are_held(record: TestBedSlots) -> bool:
+    return bool(record.status.holders)
+
+
+def _slots_title(record: TestBedSlots) -> str:
+    return f"slots of test bed {record.spec.test_bed}"
+
+
+def _slots_line(record: TestBedSlots, status: TestBedSlotsStatus) -> str:
+    before = {holder.token for holder in record.status.holders}
+    new = [holder for holder in status.holders if holder.token not in before]
+    if new:
+        given = "; ".join(f"{', '.join(one.slots)} to {one.job}" for one in new)
+        return f"test bed {record.spec.test_bed}: gives {given}"
+    held = sum(len(holder.slots) for holder in status.holders)
+    there = sum(place.slots for place in status.places)
+    return f"test bed {record.spec.test_bed}: {there} slots, {held} held"
+
+
 JOBS = register(
     Kind(
         type=Job,
@@ -372,6 +400,30 @@ QUOTAS = register(
         status_line=_quota_line,
     )
 )
+TEST_BEDS = register(
+    Kind(
+        type=TestBed,
+        plural="testbeds",
+        short_names=("tb",),
+        categories=("interlock",),
+        check=_check_bed,
+        columns=columns.TEST_BED_COLUMNS,
+        moves=Moves.COPIED,
+    )
+)
+TEST_BED_SLOTS = register(
+    Kind(
+        type=TestBedSlots,
+        plural="testbedslots",
+        categories=("interlock",),
+        made_by_system=True,
+        check=_check_slots,
+        columns=columns.TEST_BED_SLOTS_COLUMNS,
+        title=_slots_title,
+        is_needed=_are_held,
+        status_line=_slots_line,
+    )
+)
 NAMESPACES = register(
     Kind(
         type=Namespace,
@@ -382,6 +434,19 @@ NAMESPACES = register(
         namespaced=False,
         columns=columns.NAMESPACE_COLUMNS,
         selectable=(".status.phase",),
+    )
+)
+NODES = register(
+    Kind(
+        type=Node,
+        plural="nodes",
+        group="",
+        version="v1",
+        short_names=("no",),
+        namespaced=False,
+        longest_name=MAX_SUBDOMAIN,
+        dotted_names=True,
+        columns=columns.NODE_COLUMNS,
     )
 )
 LEASES = register(

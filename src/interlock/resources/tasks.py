@@ -171,6 +171,8 @@ class TaskStatus(Noun):
     #: When it was given a place to run, where that is told apart from running, and waited for.
     placed_at: Moment | None = None
     progress: Progress | None = None
+    #: The slot of the Job's TestBed that it runs in; empty for a Job without slots.
+    slot: str = ""
     #: The runtime that has it; empty for the mode's own.
     runtime: str = ""
 

@@ -35,6 +35,8 @@ CONFIG_NAMES = (
     "jobconfig.scheduled_at",
 )
 KEY_NAMES = ("task.key", "task.index_key")
+#: What the tasks of a Job with slots have besides: where they are, as NODE/NUMBER.
+SLOT_NAME = "task.slot"
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^${}]*)\}")
 
@@ -158,9 +160,19 @@ def context_of(job: Job, index: int, attempt: int) -> dict[str, str]:
         values["task.key"] = values["task.index_key"] = labels.key
     for name, value in labels.matrix.items():
         values[f"task.matrix.{name}"] = values[f"task.index_matrix.{name}"] = value
+    if spec.slots is not None:
+        values[SLOT_NAME] = slot_of(job, index, attempt)
     for name, value in spec.args.items():
         values[f"args.{name}"] = value
     return values | spec.substitutions
+
+
+def slot_of(job: Job, index: int, attempt: int) -> str:
+    """The slot that an attempt which is recorded runs in; empty for one without."""
+    for task in job.status.execution.active:
+        if task.index == index and task.attempt == attempt:
+            return task.slot
+    return ""
 
 
 def longest_values(spec: JobSpec) -> dict[str, int]:
@@ -168,6 +180,8 @@ def longest_values(spec: JobSpec) -> dict[str, int]:
     lengths = dict.fromkeys((*JOB_NAMES, *TASK_NAMES), 63)
     lengths |= {f"args.{name}": len(value) for name, value in spec.args.items()}
     lengths |= _parallel_lengths(spec.parallelism)
+    if spec.slots is not None:
+        lengths[SLOT_NAME] = 257
     return lengths | {name: len(value) for name, value in spec.substitutions.items()}
 
 

@@ -207,6 +207,47 @@ def _gate_why(wait: Wait, _: Facts) -> str:
     return f"queue {wait.key} lets nobody in while a Job of it is not ready, and one is not"
 
 
+# Slots
+
+
+def _slots_why(wait: Wait, facts: Facts) -> str:
+    asked = _asked(facts.job)
+    if not facts.blockers:
+        return f"test bed {wait.key} has no room for {asked}, or others are before it in the line"
+    first = facts.blockers[0]
+    others = len(facts.blockers) - 1
+    who = f"job/{first.job} and {others} more" if others else f"job/{first.job}"
+    held = f"{who} ({first.phase}, {since(first.since, facts.now)})"
+    return f"it waits for {asked} of test bed {wait.key}, held by {held}"
+
+
+def _asked(job: Job) -> str:
+    """The slots that a Job asks for."""
+    request = job.spec.slots
+    if request is not None and request.ids:
+        named = ", ".join(request.ids[:5]) + (", …" if len(request.ids) > 5 else "")
+        return f"slot {named}" if len(request.ids) == 1 else f"slots {named}"
+    return "its slots"
+
+
+def _bed_too_small_why(wait: Wait, facts: Facts) -> str:
+    return (
+        f"test bed {wait.key} has never room for {_asked(facts.job)}, not even when it is empty;"
+        f" see: interlock slots {wait.key}"
+    )
+
+
+def _no_bed_why(wait: Wait, _: Facts) -> str:
+    return f"there is no test bed {wait.key}; make it, or see which there are: interlock slots"
+
+
+def _unclaimed_why(_: Wait, facts: Facts) -> str:
+    return (
+        "its spec.slots names no test bed, and no Scheduling has claimed it: name one in"
+        f" spec.slots.testBed of {facts.job.metadata.name}, or list the Job in a Scheduling"
+    )
+
+
 def _backoff_column(wait: Wait, now: datetime) -> str:
     if wait.until is None:
         return wait.reason.value
@@ -305,6 +346,43 @@ WORDS: dict[WaitReason, WaitWords] = {
         column=lambda wait, _: f"others in queue {wait.key} to be ready",
         event=lambda wait, _: f"queue {wait.key} lets nobody in before others are ready",
         why=_gate_why,
+    ),
+    WaitReason.SLOTS_TAKEN: WaitWords(
+        noun="test bed",
+        log="waits for slots of test bed",
+        column=lambda wait, _: f"slots of {wait.key}",
+        event=lambda wait, _: f"test bed {wait.key} has no slots free for it",
+        why=_slots_why,
+    ),
+    WaitReason.BED_TOO_SMALL: WaitWords(
+        noun="test bed",
+        log="asks for slots that are not in test bed",
+        column=lambda wait, _: f"slots that {wait.key} does not have",
+        event=lambda wait, _: f"it asks for slots that test bed {wait.key} does not have",
+        why=_bed_too_small_why,
+    ),
+    WaitReason.NO_TEST_BED: WaitWords(
+        noun="test bed",
+        log="waits for there to be test bed",
+        column=lambda wait, _: f"test bed {wait.key}, which is not there",
+        event=lambda wait, _: f"there is no test bed {wait.key}",
+        why=_no_bed_why,
+    ),
+    WaitReason.UNCLAIMED: WaitWords(
+        log="waits for a Scheduling to claim it",
+        column=lambda _, __: "a Scheduling",
+        event=lambda _, __: "no Scheduling has claimed it",
+        why=_unclaimed_why,
+    ),
+    WaitReason.IN_PLAN: WaitWords(
+        noun="scheduling",
+        log="waits for its turn in scheduling",
+        column=lambda wait, _: f"its turn in scheduling {wait.key}",
+        event=lambda wait, _: f"scheduling {wait.key} has not given it slots yet",
+        why=lambda wait, _: (
+            f"scheduling {wait.key} has claimed it and gives it slots when its turn comes;"
+            f" see: interlock describe scheduling {wait.key}"
+        ),
     ),
     WaitReason.BACKOFF: WaitWords(
         log="waits for its next try",

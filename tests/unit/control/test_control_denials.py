@@ -21,6 +21,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Order
 from interlock.resources.queue import QueueQuota
 from interlock.resources.tasks import ReportState, StopCause, TaskReport
+from interlock.resources.test_bed import TestBedSlots
 from interlock.resources.values.durations import Duration
 from interlock.testing.builders import T0
 
@@ -42,7 +43,9 @@ def executing() -> tuple[World, Loop]:
     jobs, locks = world.caches["Job"], Cache[Lock]("Lock")
     grants = LiveReads(world.store, world.caches, world.clock)
     quotas = Cache[QueueQuota]("QueueQuota")
-    return world, world.loop(ExecutionReconciler(jobs, world.reports, locks, quotas, grants))
+    slots = Cache[TestBedSlots]("TestBedSlots")
+    room = ExecutionReconciler(jobs, world.reports, locks, quotas, slots, grants)
+    return world, world.loop(room)
 
 
 def runs(job: Job) -> TaskReport:

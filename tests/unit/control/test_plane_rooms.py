@@ -10,7 +10,13 @@ from interlock.testing.config_builders import a_job_config, a_schedule
 
 
 def test_they_stand_in_the_order_of_a_jobs_life() -> None:
-    assert [room.name for room in ROOMS] == ["schedules", "admission", "execution", "garbage"]
+    assert [room.name for room in ROOMS] == [
+        "schedules",
+        "admission",
+        "slots",
+        "execution",
+        "garbage",
+    ]
 
 
 def test_what_schedules_make_is_counted_with_how_late_it_was() -> None:

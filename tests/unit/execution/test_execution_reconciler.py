@@ -93,7 +93,13 @@ class Desk:
         self.reports = HeldReports()
         self.proofs = HeldProofs()
         self.reconciler = ExecutionReconciler(
-            self.jobs, self.reports, self.locks, Cache("QueueQuota"), self.proofs, most_tasks
+            self.jobs,
+            self.reports,
+            self.locks,
+            Cache("QueueQuota"),
+            Cache("TestBedSlots"),
+            self.proofs,
+            most_tasks,
         )
 
     def hold(self, *tokens: tuple[str, int], version: int = 10, epoch: int = 0) -> list[Key]:

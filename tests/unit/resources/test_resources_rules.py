@@ -31,7 +31,7 @@ from interlock.resources.controlled_job import (
 )
 from interlock.resources.describe.shapes import fields_of, plain
 from interlock.resources.door.validation import read_resource
-from interlock.resources.job import JobSpec, LockRequest, Parallelism
+from interlock.resources.job import JobSpec, LockRequest, Parallelism, SlotsRequest
 from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.kinds import KINDS
 from interlock.resources.lock import LockSpec
@@ -77,6 +77,7 @@ from interlock.resources.rules import (
 )
 from interlock.resources.schedule import JobTemplate, ScheduleSpec
 from interlock.resources.steps import PythonSpec, Step, StepWork, Target
+from interlock.resources.test_bed import TestBedSlotsSpec, TestBedSpec
 
 Body = dict[str, Any]
 
@@ -96,6 +97,8 @@ GOOD: dict[type[Struct], Body] = {
     LockSpec: {"key": "db"},
     QueueSpec: {"resources": {"tasks": 1}},
     QuotaSpec: {"queue": "q"},
+    TestBedSpec: {"slotsPerNode": 1},
+    TestBedSlotsSpec: {"testBed": "bed"},
     AdoptedObject: ADOPTED,
     SelectorRequirement: {"key": "a", "operator": "In", "values": ["a"]},
     LockRequest: {"key": "db"},
@@ -124,6 +127,8 @@ BESIDE: dict[tuple[type[Struct], str], Body] = {
     (JobSpec, "resources"): {"queue": "q"},
     (JobSpec, "minParallelism"): {"queue": "q"},
     (JobSpec, "waitForPodsReady"): {"queue": "q"},
+    (JobSpec, "slots"): {"process": {"command": ["true"]}},
+    (SlotsRequest, "ids"): {"testBed": "bed"},
     (QueueSpec, "borrowingLimit"): {"cohort": "c"},
     (QueueSpec, "lendingLimit"): {"cohort": "c"},
     (QueueSpec, "fairSharing"): {"cohort": "c"},
@@ -159,6 +164,9 @@ VALUES: dict[tuple[type[Struct], str], Any] = {
     (JobSpec, "resources"): {"cpu": "500m"},
     (JobSpec, "minParallelism"): 1,
     (JobSpec, "waitForPodsReady"): {"enable": True},
+    (JobSpec, "slots"): {"testBed": "bed"},
+    (SlotsRequest, "testBed"): "bed",
+    (SlotsRequest, "ids"): ["node-0/1"],
     (QuotaSpec, "queue"): "q",
     (QuotaSpec, "cohort"): "c",
     (QueueSpec, "cohort"): "c",
@@ -184,6 +192,8 @@ TEXTS: dict[str, tuple[list[str], list[str]]] = {
         ["a/b:c.d_e-F9", "..a/b..", "x" * 200],
         ["", "/a", "a/", "a//b", "a b", "a/../b", ".", "x" * 201],
     ),
+    "ids": (["a/0", "a-b.c/999", "0/1"], ["", "a", "a/01", "A/1", "a/1000", "a/-1", "-a/1"]),
+    "nodeLabel": (["a", "a.b/c_D", "a/" + "x" * 63], ["", "a b", "/a", "x" * 64, "A/a"]),
     "redact": (["a", "db.key", "x" * 253], ["", "a b", "x" * 254]),
     "host": (["localhost", "10.0.0.1", "::1", "x" * 253], ["a b", "x" * 254]),
     "HttpProbe.path": (["/", "/a?b=c%20d", "/" + "x" * 2000], ["", "a", "/a b", "/" + "x" * 2001]),
@@ -201,6 +211,7 @@ NAMES: dict[str, tuple[list[str], list[str]]] = {
     "matrix": (["a", "b-_1", "x" * 63], ["", "A", "x" * 64]),
     "borrowingLimit": (["a"], ["a "]),
     "lendingLimit": (["a"], ["a "]),
+    "resourcesPerSlot": (["a"], ["a "]),
     "requests": (["a", "nvidia.com/gpu"], ["", "a ", "/a", "a."]),
     "matchLabels": (["a", "a.b/C_d"], ["", "a b", "/a"]),
     "resources": (["a", "nvidia.com/gpu", "A_b", "x" * 100], ["", "a ", "/a", "a.", "x" * 101]),
@@ -343,12 +354,12 @@ def boundary(
             for count in () if high is None else (high, high + 1):
                 yield Side({f"x{n}": inside for n in range(count)}, count == high)
         case Items(low=low, high=high):
-            yield from () if high is None else (Side(many(kind, high), True),)
-            yield from () if high is None else (Side(many(kind, high + 1), False),)
-            yield from (Side(many(kind, low - 1), False),) if low else ()
+            yield from () if high is None else (Side(many(name, kind, high), True),)
+            yield from () if high is None else (Side(many(name, kind, high + 1), False),)
+            yield from (Side(many(name, kind, low - 1), False),) if low else ()
         case Unique(by=by):
-            yield Side(many(kind, 2), True)
-            yield Side(many(kind, 1) * 2, False, in_schema=not by)
+            yield Side(many(name, kind, 2), True)
+            yield Side(many(name, kind, 1) * 2, False, in_schema=not by)
         case FirstGiven():
             yield from (Side(["a", ""], True), Side(["", "a"], False, in_schema=False))
         case Given():
@@ -391,12 +402,12 @@ def boundary(
             raise NotImplementedError(f"where is the boundary of {type(rule).__name__}?")
 
 
-def many(kind: shape.Type, count: int) -> list[Any]:
+def many(name: str, kind: shape.Type, count: int) -> list[Any]:
     """So many items of a list that are good, and all different."""
     assert isinstance(kind, shape.VarTupleType)
     item = plain(kind.item_type)[0]
     if not isinstance(item, shape.StructType):
-        return [f"x{n}" for n in range(count)]
+        return [f"x/{n}" if name == "ids" else f"x{n}" for n in range(count)]
     key = {LockRequest: "key", OptionSpec: "name", Step: "name"}.get(item.cls, "")
     return [good(item.cls) | ({key: f"x{n}"} if key else {}) for n in range(count)]
 

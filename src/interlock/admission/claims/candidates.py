@@ -1,12 +1,13 @@
 """Who is next for a claim: how a Job sees what it asks for, whom it waits behind, whom it replaces.
 
 The rules that keep Jobs from waiting in a ring are here: one order for all lines, and a grant only
-to a Job whose way is clear in every line it stands in.
+to a Job whose way is clear in every line it stands in. Nobody is in the way of one that must have
+other resources of the claim than it (`Ask.contends`): as if each of these had a line of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Protocol
 
@@ -83,11 +84,12 @@ def claim_view(known: Known, job: Job, ask: Ask) -> ClaimView:
     held, before = NOTHING, NOTHING
     if len(holders) == 1:
         # As nearly always. It was granted before nobody, so there is nothing to add up.
-        held = kind.amounts_of(holders[0])
+        held = kind.amounts_of(holders[0], record)
     elif holders:
-        held = total(map(kind.amounts_of, holders))
+        held = total(kind.amounts_of(each, record) for each in holders)
     if grant is not None and len(holders) > 1:
-        before = total(kind.amounts_of(each) for each in holders if each.token < grant.token)
+        earlier = (each for each in holders if each.token < grant.token)
+        before = total(kind.amounts_of(each, record) for each in earlier)
     return ClaimView(
         ask=ask,
         limits=kind.limits(ask, record),
@@ -104,6 +106,8 @@ def jobs_ahead(known: Known, job: Job, ask: Ask, holders: tuple[Any, ...]) -> in
     if line is None:
         return 0
     place = place_of(job)
+    if ask.picks:
+        return sum(1 for _ in _in_the_way_of(known, ask, line.ahead_of(place), holders))
     granted = 0
     for holder in holders:
         key = ask.kind.job_of(ask.key, holder)
@@ -113,23 +117,54 @@ def jobs_ahead(known: Known, job: Job, ask: Ask, holders: tuple[Any, ...]) -> in
     return line.before(place) - granted
 
 
+def _in_the_way_of(
+    known: Known, ask: Ask, ahead: Iterable[Key], holders: tuple[Any, ...]
+) -> Iterator[Job]:
+    """Those before a Job in the line, without a grant, that want what it must have."""
+    for key in ahead:
+        other = known.jobs.get(key)
+        if other is None or grant_of(other, holders) is not None:
+            continue
+        if ask.contends(_ask_of(known, other, ask.key)):
+            yield other
+
+
+def _ask_of(known: Known, job: Job, claim: ClaimKey) -> Ask:
+    return next(ask for ask in known.asks(job) if ask.key == claim)
+
+
 def candidate_for(known: Known, claim: ClaimKey, holders: tuple[Any, ...]) -> Candidate | None:
     """Who is next: anyone who need not wait, else the first in line without a grant.
 
     Only the first: whoever comes after one whose way is not clear has to wait as well, or one that
-    asks for much would be overtaken for ever by those that ask for little.
+    asks for much would be overtaken for ever by those that ask for little. Only who must have other
+    resources than all before it may pass.
     """
     line = known.lines.of(claim)
     if line is None:
         return None
-    for keys in (line.allowed, line.jobs()):
-        for key in keys:
-            job = known.jobs.get(key)
-            if job is not None and grant_of(job, holders) is None:
-                candidate = _as_candidate(known, job, claim)
-                if candidate.has_way or keys is not line.allowed:
-                    return candidate
-    return None
+    for key in line.allowed:
+        job = known.jobs.get(key)
+        if job is not None and grant_of(job, holders) is None:
+            candidate = _as_candidate(known, job, claim)
+            if candidate.has_way:
+                return candidate
+    first: Candidate | None = None
+    wanted: set[str] = set()
+    for key in line.jobs():
+        job = known.jobs.get(key)
+        if job is None or grant_of(job, holders) is not None:
+            continue
+        picks = _ask_of(known, job, claim).picks
+        if wanted.isdisjoint(picks):
+            candidate = _as_candidate(known, job, claim)
+            if candidate.has_way:
+                return candidate
+            first = first or candidate
+        if not picks:
+            return first
+        wanted |= picks
+    return first
 
 
 def _as_candidate(known: Known, job: Job, claim: ClaimKey) -> Candidate:
@@ -147,7 +182,9 @@ def has_stray_grant(known: Known, job: Job, asks: tuple[Ask, ...]) -> bool:
     for name, kind in known.kinds.items():
         for record in known.records[name].by(BY_HOLDER, job.metadata.uid):
             grant = grant_of(job, kind.holders(record))
-            if grant is None or any(ask.key == record.key for ask in asks):
+            if grant is None:
+                continue
+            if any(ask.key == record.key and kind.is_for(grant, ask) for ask in asks):
                 continue
             if kind.job_of(record.key, grant) == job.key:
                 return True
@@ -177,7 +214,7 @@ def _rivals_for(known: Known, job: Job, claim: ClaimView) -> Iterator[Job]:
     for holder in kept(ask.kind, ask.key, record, known.jobs):
         held_by = known.jobs.get(ask.kind.job_of(ask.key, holder))
         if held_by is not None and place_of(held_by).sequence < place.sequence:
-            older.append((held_by, ask.kind.amounts_of(holder)))
+            older.append((held_by, ask.kind.amounts_of(holder, record)))
     for holder_job in _in_the_way(older, claim):
         if not holder_job.status.admission.replaced_by and not has_ended(holder_job):
             yield holder_job

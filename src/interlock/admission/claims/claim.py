@@ -65,10 +65,10 @@ class ClaimKind(Protocol[R, H]):
     record_kind: str
     #: What people call such a claim.
     noun: str
-    #: Why a Job has not started that waits for one.
-    wait_reason: WaitReason
     #: Why a Job is refused that must not wait for one.
     forbidden: RefusalReason
+    #: Whether its record says how much there is: who asks for more than that stands in no line.
+    is_sized: bool
 
     def asks(self, job: Job) -> tuple[Ask, ...]:
         """What the Job asks for, in the order in which it is told.
@@ -81,16 +81,28 @@ class ClaimKind(Protocol[R, H]):
         """How much may be held in all when the Job joins the holders, itself included."""
         ...
 
+    def wait_reason(self, ask: Ask, limits: Amounts) -> WaitReason:
+        """Why a Job has not started that waits for this, of which there is so much."""
+        ...
+
+    def is_resized(self, before: R | None, after: R | None) -> bool:
+        """Whether a change of the record changes how much there is of it in all."""
+        ...
+
     def holders(self, record: R) -> tuple[H, ...]:
         """Every grant in the record, the oldest first."""
+        ...
+
+    def is_for(self, holder: H, ask: Ask) -> bool:
+        """Whether what was granted is what is asked for now."""
         ...
 
     def job_of(self, claim: ClaimKey, holder: H) -> Key:
         """The Job that was granted this."""
         ...
 
-    def amounts_of(self, holder: H) -> Amounts:
-        """How much was granted."""
+    def amounts_of(self, holder: H, record: R) -> Amounts:
+        """How much was granted, of what the record says there is now."""
         ...
 
     def name_of(self, record: R) -> str:
@@ -101,8 +113,11 @@ class ClaimKind(Protocol[R, H]):
         """The record to be made at its first use; None where only a person makes one."""
         ...
 
-    def granted(self, record: R, ask: Ask, job: Job, now: datetime) -> H:
-        """The grant of what the Job asks for, with a token above all that were given out."""
+    def granted(self, record: R, ask: Ask, job: Job, now: datetime, holders: tuple[H, ...]) -> H:
+        """The grant of what the Job asks for, with a token above all that were given out.
+
+        `holders` are those that count; it fits beside what they hold.
+        """
         ...
 
     def written(
@@ -127,6 +142,9 @@ class Ask(Struct, frozen=True, kw_only=True):
     #: How much may be held in all, where the Job says so and not the record.
     limits: Amounts = NOTHING
     when_taken: WhenTaken = WhenTaken.ENQUEUE
+    #: The resources that it must have one by one; empty where any will do. Two that must have
+    #: others than each other do not stand in each other's way.
+    picks: frozenset[str] = frozenset()
     #: The Job is refused when so many are before it in the line as it joins; None takes any number.
     max_waiting: int | None = None
 
@@ -134,6 +152,10 @@ class Ask(Struct, frozen=True, kw_only=True):
     def is_in_order(self) -> bool:
         """Whether the Job stands in the line; one that starts anyway is bound by no order."""
         return self.when_taken is not WhenTaken.ALLOW
+
+    def contends(self, other: Ask) -> bool:
+        """Whether one has to wait for the other that is before it in the line."""
+        return not (self.picks and other.picks and self.picks.isdisjoint(other.picks))
 
     @property
     def said(self) -> str:
@@ -195,7 +217,7 @@ class ClaimView(Struct, frozen=True, kw_only=True):
     @property
     def wait(self) -> Wait:
         """What to tell while the Job waits for this."""
-        return Wait(reason=self.ask.kind.wait_reason, key=self.ask.name)
+        return Wait(reason=self.ask.kind.wait_reason(self.ask, self.limits), key=self.ask.name)
 
 
 def fits(amounts: Amounts, beside: Amounts, limits: Amounts) -> bool:

@@ -23,8 +23,8 @@ class LockClaims:
 
     record_kind = "Lock"
     noun = WORDS[WaitReason.LOCK_TAKEN].noun
-    wait_reason = WaitReason.LOCK_TAKEN
     forbidden = RefusalReason.LOCK_FORBIDDEN
+    is_sized = False
 
     def asks(self, job: Job) -> tuple[Ask, ...]:
         """One of each lock that the Job names, in its own namespace."""
@@ -50,15 +50,27 @@ class LockClaims:
         """As many as the Job accepts beside it: a lock has no limit of its own."""
         return ask.limits
 
+    def wait_reason(self, ask: Ask, limits: Amounts) -> WaitReason:  # noqa: ARG002
+        """It is taken, or others are before."""
+        return WaitReason.LOCK_TAKEN
+
+    def is_resized(self, before: Lock | None, after: Lock | None) -> bool:  # noqa: ARG002
+        """Never: each Job brings its own limit."""
+        return False
+
     def holders(self, record: Lock) -> tuple[Holder, ...]:
         """The holders as they are stored."""
         return record.status.holders
+
+    def is_for(self, holder: Holder, ask: Ask) -> bool:  # noqa: ARG002
+        """Always: there is nothing to choose."""
+        return True
 
     def job_of(self, claim: ClaimKey, holder: Holder) -> Key:
         """A Job in the lock's namespace."""
         return Key("Job", claim.namespace, holder.job)
 
-    def amounts_of(self, holder: Holder) -> Amounts:  # noqa: ARG002
+    def amounts_of(self, holder: Holder, record: Lock) -> Amounts:  # noqa: ARG002
         """One each."""
         return ONE
 
@@ -71,7 +83,14 @@ class LockClaims:
         metadata = Metadata(name=ask.key.name, namespace=ask.key.namespace)
         return Lock(metadata=metadata, spec=LockSpec(key=ask.name))
 
-    def granted(self, record: Lock, ask: Ask, job: Job, now: datetime) -> Holder:  # noqa: ARG002
+    def granted(
+        self,
+        record: Lock,
+        ask: Ask,  # noqa: ARG002
+        job: Job,
+        now: datetime,
+        holders: tuple[Holder, ...],  # noqa: ARG002
+    ) -> Holder:
         """One of the lock to the Job in its present epoch.
 
         The token is the version of the record that the grant replaces, so it rises with every

@@ -82,6 +82,8 @@ def _is_disowned(holder: Holder, job: Job) -> bool:
     tokens = {grant.token for grant in admission.grants}
     if admission.quota is not None:
         tokens.add(admission.quota.token)
+    if admission.slots is not None:
+        tokens.add(admission.slots.token)
     return holder.token not in tokens
 
 

@@ -101,8 +101,8 @@ def _plurals(
 def _cluster_rules() -> list[Manifest]:
     return [
         rule("", ("namespaces",), _READ),
-        # A pod on a node that is silent, or gone, is no proof of anything.
-        rule("", ("nodes",), ("get",)),
+        # A pod on a node that is silent, or gone, is no proof of anything; and nodes have slots.
+        rule("", ("nodes",), _READ),
         # Who somebody is that calls the controller's own API, and what they may do.
         rule("authentication.k8s.io", ("tokenreviews",), ("create",)),
         rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",)),

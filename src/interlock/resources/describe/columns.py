@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
-from interlock.resources.cluster import Lease, Namespace
+from interlock.resources.cluster import Lease, Namespace, Node
 from interlock.resources.describe.schedule_columns import (
     CALENDAR,
     CONFIG,
@@ -22,6 +22,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Order, Resource
 from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.readiness import pods_ready, ready_words
+from interlock.resources.test_bed import TestBed, TestBedSlots
 from interlock.resources.transitions import ended_at, has_ended
 from interlock.resources.variables import task_count
 from interlock.resources.waits import column_words
@@ -211,6 +212,35 @@ def _lock_token(lock: Lock) -> int:
     return lock.status.last_token
 
 
+def _node_allocatable(node: Node) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in sorted(node.status.allocatable.items()))
+
+
+def _bed_nodes(bed: TestBed) -> str:
+    return str(bed.status.nodes)
+
+
+def _bed_slots(bed: TestBed) -> str:
+    return str(bed.status.slots)
+
+
+def _bed_per_node(bed: TestBed) -> str:
+    return str(bed.spec.slots_per_node)
+
+
+def _bed_problems(bed: TestBed) -> str:
+    return ", ".join(one.node for one in bed.status.problems)
+
+
+def _record_slots(record: TestBedSlots) -> str:
+    held = sum(len(holder.slots) for holder in record.status.holders)
+    return f"{held}/{sum(place.slots for place in record.status.places)}"
+
+
+def _record_holders(record: TestBedSlots) -> str:
+    return ", ".join(holder.job for holder in record.status.holders)
+
+
 def _namespace_status(namespace: Namespace) -> str:
     return "Terminating" if namespace.is_going else namespace.status.phase
 
@@ -225,7 +255,7 @@ def _told(columns: tuple[Told, ...], *, wide: bool = False) -> tuple[Column, ...
     return tuple(one._replace(type="integer") if one.name in _COUNTS else one for one in made)
 
 
-_COUNTS = ("Active", "Queued", "Skipped")
+_COUNTS = ("Active", "Queued", "Skipped", "Nodes", "Per node")
 
 JOB_COLUMNS = (
     NAME,
@@ -377,6 +407,44 @@ NAMESPACE_COLUMNS = (
     NAME,
     plain_column(
         "Status", _namespace_status, "In use or on its way out.", Pointer(".status.phase")
+    ),
+    AGE,
+)
+NODE_COLUMNS = (
+    NAME,
+    plain_column(
+        "Allocatable", _node_allocatable, "What there is of it.", Pointer(".status.allocatable")
+    ),
+    AGE,
+)
+TEST_BED_COLUMNS = (
+    NAME,
+    plain_column("Nodes", _bed_nodes, "How many nodes have slots of it.", Pointer(".status.nodes")),
+    plain_column("Slots", _bed_slots, "How many slots there are.", Pointer(".status.slots")),
+    plain_column(
+        "Per node", _bed_per_node, "How many of them on each node.", Pointer(".spec.slotsPerNode")
+    ),
+    plain_column(
+        "Problems",
+        _bed_problems,
+        "The nodes that cannot have slots.",
+        Pointer(".status.problems[0].message", "Why the first such node has no slots."),
+    ),
+    AGE,
+)
+TEST_BED_SLOTS_COLUMNS = (
+    NAME,
+    plain_column(
+        "Slots",
+        _record_slots,
+        "Slots that somebody is in, of all there are.",
+        Pointer(".status.places[0].slots", "How many slots there are on the first node."),
+    ),
+    plain_column(
+        "Holders",
+        _record_holders,
+        "The Jobs that are in them.",
+        Pointer(".status.holders[0].job", "The first Job that was granted slots."),
     ),
     AGE,
 )

@@ -1,0 +1,1 @@
+"""TestBeds: the slots that their nodes come to, and the record in which they are granted."""
