@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from interlock.resources.job import SlotsRequest
+from interlock.resources.metadata import Key
 from interlock.resources.scheduling import PlanMode, PlanState, Scheduling, SlotBased, WhenFailed
 from interlock.resources.tasks import JobResult
 from interlock.resources.transitions import has_ended, is_admitted
 from support.plan_desk import (
+    CLAIMS,
     PlanDesk,
     a_bed_record,
     a_planned_job,
@@ -21,6 +23,11 @@ from support.plan_desk import (
 def a_desk(*plans: Scheduling, jobs: str = "", nodes: int = 4) -> PlanDesk:
     """A bed of nodes with two slots each, Jobs with names of one letter, and plans."""
     return PlanDesk(a_bed_record(nodes), *(a_planned_job(name) for name in jobs), *plans)
+
+
+def plan_key(name: str) -> Key:
+    """Where a plan is."""
+    return Key("Scheduling", "default", name)
 
 
 # The examples that the arithmetic is told by, on the whole room
@@ -136,6 +143,8 @@ def test_plans_that_want_the_same_jobs_in_any_order_never_hold_each_other_up() -
 
     desk.end("a")
     desk.go_on()
+    # A plan keeps all it has until it is over.
+    assert [job.name for job in desk.claims.status.holders[0].jobs] == ["a", "b"]
     assert desk.holders() == ["one"]
     desk.end("b")
     desk.go_on()
@@ -180,19 +189,19 @@ def test_a_plan_that_waits_for_what_is_not_there_holds_nobody_up() -> None:
 
 
 def test_nobody_is_told_before_those_who_were_told_have_their_slots() -> None:
-    desk = a_desk(a_queue_plan("plan", "aab"), jobs="ab", nodes=1)
+    desk = a_desk(a_queue_plan("plan", "aa"), jobs="ab", nodes=2)
     desk.edit_job("a", suspend=True)
+    desk.go_on()
+    desk.edit(queue_based=tuple("aab"))
     desk.go_on()
 
     assert desk.state() is PlanState.CONFIRMING
-    assert desk.waits() == [
-        "job/a does not have slots n0/0, n0/1 yet; see: interlock why a",
-    ]
-    assert desk.placed("b") == []
+    assert desk.waits() == ["job/a does not have slots n0/0, n1/0 yet; see: interlock why a"]
+    assert (desk.placed("a"), desk.placed("b")) == ([0, 1], [])
 
     desk.edit_job("a", suspend=False)
     desk.go_on()
-    assert desk.states() == {"a": "Scheduled", "b": "InQueue"}
+    assert desk.placed("b") == [2]
 
 
 def test_whoever_is_in_a_slot_without_a_plan_is_waited_for_by_name() -> None:
@@ -213,6 +222,8 @@ def test_a_job_that_needs_more_than_the_part_has_waits_for_the_bed_to_grow() -> 
     desk.go_on()
 
     assert desk.waits() == ["a needs more slots than the plan has of test bed bed"]
+    # It would keep the bed from others, and never have its turn.
+    assert desk.holders() == []
     desk.resize(nodes=2)
     desk.go_on()
     assert desk.placed("a") == [0, 1, 2]
@@ -256,7 +267,31 @@ def test_an_extension_that_another_plan_has_holds_up_nothing_else() -> None:
     assert {desk.state("one"), desk.state("two")} == {PlanState.COMPLETED}
 
 
-# Jobs that fail
+def test_an_extension_waits_for_nobody_who_has_nothing() -> None:
+    """Or the older plan would wait for the bed, and the younger one, which has it, for the Job."""
+    desk = a_desk(a_queue_plan("older", "bx"), a_queue_plan("plan", "a"), jobs="ab")
+    desk.go_on()
+    desk.put(a_planned_job("x"))
+    desk.go_on()
+    assert desk.waits("older") == ["scheduling/plan has slots of test bed bed"]
+
+    desk.edit(queue_based=tuple("ab"))
+    desk.go_on()
+    assert desk.states() == {"a": "Scheduled", "b": "Scheduled"}
+
+
+# Jobs that end
+
+
+def test_how_a_job_ended_is_known_also_when_it_is_gone() -> None:
+    desk = a_desk(a_queue_plan("plan", "ab"), jobs="ab")
+    desk.go_on()
+    desk.end("a")
+    desk.settle()
+    desk.delete_job("a")
+    desk.go_on()
+
+    assert desk.states() == {"a": "Completed", "b": "Scheduled"}
 
 
 @pytest.mark.parametrize("result", [JobResult.FAILED, JobResult.KILLED])
@@ -315,6 +350,8 @@ def test_a_plan_that_is_deleted_puts_back_what_is_not_over() -> None:
     desk.end("a")
     desk.settle()
     desk.delete("plan")
+    desk.plane.hear()
+    assert not desk.plane.look(desk.plan().key).actions
     desk.go_on()
 
     assert desk.holders() == ["next"]
@@ -342,7 +379,53 @@ def test_a_plan_that_has_nothing_goes_at_once() -> None:
     desk.delete("plan")
     desk.go_on()
 
-    assert desk.plane.caches["Scheduling"].get(("Scheduling", "default", "plan")) is None  # type: ignore[arg-type]
+    assert desk.store.find(plan_key("plan")) is None
+
+
+# Whoever knows only a part of what is
+
+
+def test_a_job_that_was_put_back_is_never_claimed_again_by_who_has_not_heard_of_it() -> None:
+    desk = a_desk(a_queue_plan("plan", "ab"), jobs="ab", nodes=1)
+    desk.edit_job("a", suspend=True)
+    desk.go_on()
+    late = desk.a_plane()
+    late.hear()
+    desk.delete("plan")
+    desk.go_on()
+    late.hear("Job")
+    late.apply(late.look(plan_key("plan")))
+
+    assert [desk.job(name).spec.slots for name in "ab"] == [SlotsRequest()] * 2
+
+
+def test_a_plan_that_was_not_heard_of_is_not_gone() -> None:
+    desk = a_desk(a_queue_plan("plan", "a"), jobs="a")
+    desk.go_on()
+    late = desk.a_plane()
+    late.hear("SchedulingClaims", "Job", "TestBedSlots")
+
+    assert not late.look(CLAIMS).actions
+
+
+def test_a_job_that_was_not_heard_of_is_not_gone() -> None:
+    desk = a_desk(a_queue_plan("plan", "a"), jobs="a")
+    desk.go_on()
+    late = desk.a_plane()
+    late.hear("SchedulingClaims", "Scheduling", "TestBedSlots")
+
+    assert not late.look(plan_key("plan")).actions
+    assert not late.look(CLAIMS).actions
+
+
+def test_a_plan_whose_bed_was_not_heard_of_waits() -> None:
+    desk = a_desk(a_queue_plan("plan", "ab"), jobs="ab")
+    desk.go_on()
+    late = desk.a_plane()
+    late.hear("SchedulingClaims", "Scheduling", "Job")
+    late.apply(late.look(plan_key("plan")))
+
+    assert desk.placed("b") == [1]
 
 
 # A person who writes to a Job of a plan

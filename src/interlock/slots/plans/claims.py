@@ -271,6 +271,11 @@ def _resolved(
         for job in (spec.slot_based.jobs if spec.slot_based is not None else ())
         if job.name in names
     }
+    most, queue = len(seats) if part is None else len(part), spec.queue_based or ()
+    for name in names:
+        if queue.count(name) > most:
+            # It would keep the part from all others, and never have its turn.
+            flaws.append(PlanWait(reason=PlanWaitReason.TOO_FEW_SLOTS, job=name))
     for name, named in slots.items():
         outside = tuple(slot for slot in named if part is not None and slot not in part)
         if outside:

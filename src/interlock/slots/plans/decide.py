@@ -364,7 +364,7 @@ def _waits(
         name = job.metadata.name
         has = seating.held.get(name, frozenset())
         lacks = tuple(slot for slot in _told_slots(view.plan, job) or () if slot not in has)
-        others = (by for slot in lacks if (by := seating.taken[slot]) != f"job/{name}")
+        others = (by for slot in lacks if (by := seating.taken.get(slot, "")) != f"job/{name}")
         yield PlanWait(
             reason=PlanWaitReason.NOT_CONFIRMED, job=name, slots=lacks, held_by=next(others, "")
         )
@@ -410,4 +410,4 @@ def _news(before: SchedulingStatus, after: SchedulingStatus) -> str:
     changed = [job for job in after.jobs if was.get(job.name) is not job.state]
     if changed:
         return ", ".join(f"{job.name} is {job.state.value}" for job in changed[:5])
-    return "waits for something else"
+    return after.waits[0].message if after.waits else "waits for nothing more"
