@@ -38,6 +38,7 @@ from interlock.execution.children import BY_PARENT, parents_of
 from interlock.execution.reconciler import ExecutionReconciler, Patience
 from interlock.execution.restoring import Restorable, clear_away
 from interlock.reporting.lock_queue import BY_LOCK, locks_asked_for
+from interlock.reporting.slot_beds import BY_BED, beds_asked_for
 from interlock.resources.calendar import Calendar
 from interlock.resources.checks.validator import make_ready
 from interlock.resources.cluster import Namespace, Node
@@ -191,7 +192,7 @@ ROOMS: list[Room] = [
     Room(name="garbage", make=_garbage, collects=True),
 ]
 #: What the reporting room finds Jobs by.
-_REPORTED: Indexes = {Job: {BY_LOCK: locks_asked_for}}
+_REPORTED: Indexes = {Job: {BY_LOCK: locks_asked_for, BY_BED: beds_asked_for}}
 
 
 def _is_watched(kind: Kind, settings: PlaneSettings) -> bool:

@@ -268,6 +268,8 @@ def test_what_the_server_has(kubectl: Kubectl) -> None:
         "locks",
         "queuequotas",
         "queues",
+        "testbeds",
+        "testbedslots",
     ]
     assert "interlock.dev/v1alpha1" in kubectl("api-versions")
     assert "ok" in kubectl("get", "--raw", "/readyz")

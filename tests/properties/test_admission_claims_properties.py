@@ -94,7 +94,7 @@ class ToyQuotas:
     def job_of(self, claim: ClaimKey, holder: ToyHolder) -> Key:
         return Key("Job", holder.namespace, holder.job)
 
-    def amounts_of(self, holder: ToyHolder) -> Amounts:
+    def amounts_of(self, holder: ToyHolder, record: ToyQuota) -> Amounts:
         return holder.amounts
 
     def name_of(self, record: ToyQuota) -> str:

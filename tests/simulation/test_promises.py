@@ -57,6 +57,8 @@ PIECES = {
     "RivalCohortWorld": 3,
     "ReadyWorld": 2,
     "RivalReadyWorld": 2,
+    "SlotWorld": 3,
+    "RivalSlotWorld": 3,
     "MachineWorld": 3,
     "RivalMachineWorld": 2,
     "WorkerOperationWorld": 2,

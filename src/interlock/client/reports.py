@@ -86,6 +86,14 @@ class Reports(Protocol):
         """One Queue: who holds its quota, the first of those who wait, and why."""
         ...
 
+    def beds(self, namespace: str | None) -> list[Report]:
+        """Each TestBed in short, of a namespace or of all."""
+        ...
+
+    def bed(self, namespace: str, name: str) -> Report:
+        """One TestBed: each of its slots, who is in it, and who waits."""
+        ...
+
     def overview(
         self, namespace: str | None, *queries: dict[str, object]
     ) -> tuple[list[Report], list[Report]]:
@@ -138,6 +146,16 @@ class ServerReports:
     def queue(self, namespace: str, name: str, limit: int | None) -> Report:  # noqa: ARG002
         """One Queue: who holds its quota, the first of those who wait, and why."""
         answer: Report = self._api.call("GET", f"/queues/{quote(name)}", {"limit": limit})
+        return answer
+
+    def beds(self, namespace: str | None) -> list[Report]:
+        """Each TestBed in short, of a namespace or of all."""
+        items: list[Report] = self._api.call("GET", "/slots", {"namespace": namespace})["items"]
+        return items
+
+    def bed(self, namespace: str, name: str) -> Report:
+        """One TestBed: each of its slots, who is in it, and who waits."""
+        answer: Report = self._api.call("GET", f"/slots/{quote(namespace)}/{quote(name)}")
         return answer
 
     def overview(

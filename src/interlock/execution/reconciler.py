@@ -31,7 +31,7 @@ from interlock.resources.lock import Lock, is_held_by, lock_name
 from interlock.resources.metadata import Key
 from interlock.resources.queue import QueueQuota, is_granted, quota_name, records_for
 from interlock.resources.tasks import MOST_AT_ONCE, TaskId, TaskReport, TaskState
-from interlock.resources.test_bed import TestBedSlots, has_its_slots, is_seated
+from interlock.resources.test_bed import TestBedSlots, is_seated
 from interlock.resources.transitions import has_ended, is_admitted
 
 _UNTIL_LISTED = timedelta(seconds=1)
@@ -289,8 +289,8 @@ class ExecutionReconciler:
         ]
         if job.spec.queue is not None and job.status.admission.quota is None:
             missing.append(f"queue {job.spec.queue}")
-        if not has_its_slots(job):
-            missing.append("the slots that it asks for")
+        if job.spec.slots is not None and job.status.admission.slots is None:
+            missing.append("slots")
         unheard = False
         for told, records, cache, names in self._records_of(job):
             if any(names(cache.get(record)) for record in records):

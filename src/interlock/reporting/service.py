@@ -48,19 +48,21 @@ from interlock.reporting.pending_places import PendingPlaces
 from interlock.reporting.queue_lines import WAITERS, QueueAnswer, QueueDetail, QueueReader
 from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.schedule_why import ScheduleWhy
+from interlock.reporting.slot_beds import BedAnswer, BedDetail, BedReader
 from interlock.reporting.statuses import Archive, Statuses, Waiters
 from interlock.reporting.streams import Streams
 from interlock.reporting.visibility import sees_job, sight_of, visible
 from interlock.reporting.why import Why, explain, stalls
 from interlock.resources.codec import to_builtins
 from interlock.resources.job import Job
-from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS, QUEUES
+from interlock.resources.kinds import CONTROLLED_JOBS, JOB_CONFIGS, JOBS, KINDS, QUEUES, TEST_BEDS
 from interlock.resources.kinds import LOCKS as LOCK_KIND
 from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
 from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.steps import TARGET_PATH
+from interlock.resources.test_bed import TestBed, TestBedSlots
 from interlock.resources.transitions import has_ended
 from interlock.store.contract import Journal, JournalEntry, Store
 
@@ -78,6 +80,12 @@ class QueueList(Struct, frozen=True):
     """Every Queue: what of its quota is used, and how many wait."""
 
     items: tuple[QueueAnswer, ...]
+
+
+class BedList(Struct, frozen=True):
+    """Every TestBed: how many of its slots are free, and how many Jobs wait."""
+
+    items: tuple[BedAnswer, ...]
 
 
 class Numbered(JournalEntry, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -135,6 +143,7 @@ class Reporting:
             caches.get("Namespace"),
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
+        self._beds = BedReader(self._jobs, caches.of(TestBed), caches.of(TestBedSlots))
         self._journal = journal
         self._logs = logs
         self._clock = clock
@@ -285,6 +294,30 @@ class Reporting:
                 refusals=(404,),
             ),
             _get(
+                "/slots",
+                OnResource(verb="list", resource=TEST_BEDS.plural, namespace=asked),
+                self._list_beds,
+                "of each test bed how many slots are free, and how many Jobs wait",
+                query=LOCKS,
+                shows=BedList,
+            ),
+            _get(
+                "/slots/{namespace}/{name}",
+                OnEach(
+                    (
+                        OnResource(
+                            verb="get", resource=TEST_BEDS.plural, namespace=there, name=named
+                        ),
+                        on_jobs("list", there),
+                    )
+                ),
+                self._tell_bed,
+                "one test bed: each of its slots, who is in it, and who waits",
+                query=(),
+                shows=BedDetail,
+                refusals=(404,),
+            ),
+            _get(
                 "/history",
                 on_jobs("list", Said()),
                 self._read_history,
@@ -367,7 +400,12 @@ class Reporting:
         sees = sight_of(request)
         children = tuple(one for one in self._live.children(job) if sees_job(sees, one))
         view = replace(
-            self._lines.why_view(job), children=children, queue=queue, stalled=self._stalled()
+            self._lines.why_view(job),
+            children=children,
+            queue=queue,
+            slots=self._beds.wait_of(job) if not has_ended(job) else None,
+            knows_slots=True,
+            stalled=self._stalled(),
         )
         return json_answer(explain(view, self._clock.now()))
 
@@ -399,6 +437,18 @@ class Reporting:
         found = self.queues.queue(name, self._clock.now(), WAITERS if limit is None else limit)
         if found is None:
             raise NotFoundError(Key("Queue", "", name))
+        return json_answer(found)
+
+    async def _list_beds(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        check_known(request.query, LOCKS)
+        return json_answer({"items": list(self._beds.beds(request.query.get("namespace", "")))})
+
+    async def _tell_bed(self, request: Request, send: Send) -> Answer:  # noqa: ARG002
+        check_known(request.query, ())
+        namespace, name = _place(request)
+        found = self._beds.bed(namespace, name)
+        if found is None:
+            raise NotFoundError(Key("TestBed", namespace, name))
         return json_answer(found)
 
     async def _read_history(self, request: Request, send: Send) -> Answer:  # noqa: ARG002

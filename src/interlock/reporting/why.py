@@ -107,6 +107,10 @@ class WhyView(Struct, frozen=True, kw_only=True):
     children: tuple[Job, ...] = ()
     #: Its Queue, if it is of one and not over.
     queue: QueueView | None = None
+    #: Why it does not get the slots that it asks for; None where it does, or asks for none.
+    slots: tuple[Wait, tuple[Blocker, ...]] | None = None
+    #: Whether that was worked out; else what was written down is told.
+    knows_slots: bool = False
     #: Why the server starts nothing at all now; empty when it does.
     stalled: str = ""
 
@@ -160,11 +164,15 @@ def _claims(view: WhyView) -> Iterable[tuple[str, str]]:
 
 
 def _part(view: WhyView) -> Iterable[tuple[str, str]]:
-    """What the Job holds of its Queue's quota."""
+    """What the Job holds of its Queue's quota, and its slots."""
     uid = view.job.metadata.uid
     for share in view.queue.shares if view.queue is not None else ():
         if share.holder.uid == uid and share.holder.epoch == view.job.status.admission.epoch:
             yield "holds", f"of queue {share.holder.queue}: {amounts_in_words(share.held)}"
+    slots = view.job.status.admission.slots
+    if slots is not None and not has_ended(view.job):
+        named = ", ".join(slots.ids[:10]) + (", …" if len(slots.ids) > 10 else "")
+        yield "holds", f"of test bed {slots.test_bed}: {named}"
 
 
 def _quota_claim(view: WhyView) -> Iterable[tuple[str, str]]:
@@ -234,6 +242,8 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
     if job.status.phase is JobPhase.QUEUED:
         recorded = [w for w in job.status.admission.waits if not _is_asked_anew(w, view)]
         waits = [_held_back(job, wait, now) for wait in recorded]
+        if view.slots is not None:
+            waits.append(_held_back(job, view.slots[0], now, view.slots[1]))
         for request in lock_requests(job.spec):
             waits.extend(_lock_waits(view, request, now))
         waits.extend(_queue_waits(view, now, is_held_back=bool(waits)))
@@ -255,11 +265,14 @@ def _part_waits(view: WhyView) -> Iterable[Waiting]:
 
 def _is_asked_anew(wait: Wait, view: WhyView) -> bool:
     """Whether a wait is worked out from what is held now, and not from when it was written down."""
+    if wait.reason in _OF_SLOTS:
+        return view.knows_slots
     return wait.reason is WaitReason.LOCK_TAKEN or (
         view.queue is not None and wait.reason in _OF_QUEUES
     )
 
 
+_OF_SLOTS = frozenset({WaitReason.SLOTS_TAKEN, WaitReason.BED_TOO_SMALL, WaitReason.NO_TEST_BED})
 _OF_QUEUES = frozenset(
     {
         WaitReason.QUOTA_TAKEN,
@@ -287,9 +300,14 @@ def _not_looked_at() -> Waiting:
     return Waiting(reason="NotLookedAt", message="it was not looked at since it last changed")
 
 
-def _held_back(job: Job, wait: Wait, now: datetime) -> Waiting:
-    message = why_words(wait, Facts(job, now))
-    return Waiting(reason=wait.reason.value, message=message, key=wait.key, until=wait.until)
+def _held_back(job: Job, wait: Wait, now: datetime, blockers: tuple[Blocker, ...] = ()) -> Waiting:
+    return Waiting(
+        reason=wait.reason.value,
+        message=why_words(wait, Facts(job, now, blockers)),
+        key=wait.key,
+        holders=blockers,
+        until=wait.until,
+    )
 
 
 def _lock_waits(view: WhyView, request: LockRequest, now: datetime) -> Iterable[Waiting]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from mutation import Worlds
 
-from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries
+from interlock.resources.job import JobSpec, LockRequest, Parallelism, Retries, SlotsRequest
 from interlock.resources.process import ProcessSpec
 from interlock.resources.queue import QueueOrder, QueueSpec, StopPolicy
 from interlock.resources.steps import BeforeRetry, StepRetries, StepWork
 from interlock.resources.steps import Step as Operated
+from interlock.resources.test_bed import TestBedSpec
 from interlock.resources.values.amounts import Amount
 from support.simulation.faults import CALM, FaultRates
 from support.simulation.request_world import BadRequest, bad_request
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.script import (
     Act,
+    ApplyBed,
     ApplyQueue,
     BackUpStore,
+    ChangeSlots,
     CreateJob,
     CutWorker,
     DeleteJob,
@@ -25,6 +28,7 @@ from support.simulation.script import (
     KillJob,
     LoseKeeper,
     PutBackStore,
+    PutNode,
     ReleaseJob,
     RequeueOne,
     Step,
@@ -266,3 +270,40 @@ QUEUED = (
 def queued(world: type[World]) -> Worlds:
     """Worlds with Queues, every other of them a busy one."""
     return lambda seed: world(seed, QUEUED, CALM) if seed % 2 else world(seed)
+
+
+def undecided(world: type[World]) -> Worlds:
+    """A world of Jobs that are asked for other slots just as they are given some."""
+    acts = [Step(0.0, ApplyBed("bed-a", TestBedSpec(slots_per_node=4)))]
+    acts += [Step(0.0, PutNode(name, {})) for name in ("n0", "n1", "n2")]
+    for number in range(60):
+        spec = JobSpec(
+            process=ProcessSpec(command=("work", "1")),
+            slots=SlotsRequest(test_bed="bed-a", ids=(f"n0/{number % 4}",)),
+        )
+        other = SlotsRequest(test_bed="bed-a", ids=(f"n1/{number % 4}",))
+        at, name = 10.0 + 6 * number, f"job-{number}"
+        acts.append(Step(at, CreateJob(name=name, spec=spec)))
+        acts.append(Step(at + number / 400, ChangeSlots(name, other)))
+    return lambda seed: world(seed, tuple(acts), CALM)
+
+
+def too_large(world: type[World]) -> Worlds:
+    """A world in which the first Job asks for more slots than there are, and others for few."""
+    acts = [
+        Step(0.0, ApplyBed("bed-a", TestBedSpec(slots_per_node=1))),
+        Step(0.0, PutNode("n0", {})),
+        Step(5.0, _wants("large", 9)),
+        *(Step(10.0 + 40 * number, _wants(f"job-{number}", 1)) for number in range(10)),
+    ]
+    return lambda seed: world(seed, tuple(acts), CALM)
+
+
+def _wants(name: str, tasks: int) -> CreateJob:
+    """A Job that wants so many slots."""
+    spec = JobSpec(
+        process=ProcessSpec(command=("work", "1")),
+        slots=SlotsRequest(test_bed="bed-a"),
+        parallelism=Parallelism(count=tasks),
+    )
+    return CreateJob(name=name, spec=spec)

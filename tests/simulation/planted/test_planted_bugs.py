@@ -20,6 +20,7 @@ from support.simulation.ready_promises import READY_PROMISES
 from support.simulation.request_promises import REQUEST_PROMISES, REQUEST_WORKER_PROMISES
 from support.simulation.restore_world import RESTORE_PROMISES
 from support.simulation.schedule_promises import SCHEDULE_PROMISES
+from support.simulation.slot_promises import SLOT_PROMISES
 from support.simulation.worker_promises import WORKER_PROMISES
 
 ALL_PROMISES = {
@@ -33,6 +34,7 @@ ALL_PROMISES = {
     *READY_PROMISES,
     *REQUEST_PROMISES,
     *REQUEST_WORKER_PROMISES,
+    *SLOT_PROMISES,
 }
 
 #: Where mutations are declared.
@@ -49,6 +51,7 @@ for _table in (
     "ready",
     "requests",
     "schedules",
+    "slots",
     "workers",
 ):
     import_module(f"planted_in_{_table}")

@@ -7,6 +7,7 @@ from interlock.resources.job import Job, lock_requests
 from interlock.resources.lock import Lock
 from interlock.resources.operation import OperationStatus
 from interlock.resources.queue import QueueQuota
+from interlock.resources.test_bed import SlotHolder, TestBedSlots
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from support.simulation.history import History
@@ -33,8 +34,17 @@ def note_change(history: History, writer: str, change: Change) -> None:
         holders = ", ".join(f"{h.job}#{h.token}x{h.tasks}" for h in resource.status.holders)
         told = f"quota {resource.spec.queue} v{change.version} {what} held by {holders or 'nobody'}"
         history.note(writer, told, *(h.job for h in resource.status.holders))
+    elif isinstance(resource, TestBedSlots):
+        held = "; ".join(f"{h.job}#{h.token} in {','.join(h.slots)}" for h in _holders(resource))
+        there = ", ".join(f"{place.node}x{place.slots}" for place in resource.status.places)
+        told = f"slots {name} v{change.version} {what} [{there}] held by {held or 'nobody'}"
+        history.note(writer, told, *(h.job for h in _holders(resource)))
     else:
         history.note(writer, f"{change.key} v{change.version} {what}")
+
+
+def _holders(record: TestBedSlots) -> tuple[SlotHolder, ...]:
+    return record.status.holders
 
 
 def _job_in_words(job: Job) -> str:

@@ -37,6 +37,9 @@ class Promise:
     def granted(self, change: Change) -> None:
         """The record of a quota was written; the truth holds it already."""
 
+    def seated(self, change: Change) -> None:
+        """The record of a bed's slots was written; the truth holds it already."""
+
     def scheduled(self, change: Change) -> None:
         """A JobConfig or a ControlledJob was written; the truth holds it already."""
 
@@ -76,6 +79,9 @@ class Judge:
         elif change.key.kind == "QueueQuota":
             for promise in self.promises:
                 promise.granted(change)
+        elif change.key.kind == "TestBedSlots":
+            for promise in self.promises:
+                promise.seated(change)
         elif change.key.kind in ("JobConfig", "ControlledJob"):
             for promise in self.promises:
                 promise.scheduled(change)

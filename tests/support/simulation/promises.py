@@ -368,6 +368,8 @@ class InOrder(Promise):
         """Whether a Job stands in lines of locks: with a Queue, while it holds its part of that."""
         if not self.truth.is_settled(DEFAULT_QUEUE) and job.spec.queue is None:
             return False
+        if not self.truth.may_be_seated(job):
+            return False
         if self.truth.queue_asked(job) is None or job.spec.target is not None:
             return True
         since = self.truth.part_since.get((job.metadata.uid, job.status.admission.epoch))

@@ -21,11 +21,13 @@ from interlock.resources.job import (
     OperateVerb,
     Parallelism,
     Retries,
+    SlotsRequest,
     WhenTaken,
 )
 from interlock.resources.job_config import JobConfigSpec
 from interlock.resources.process import NoopSpec, ProcessSpec
 from interlock.resources.queue import QueueSpec
+from interlock.resources.test_bed import TestBedSpec
 from interlock.resources.values.durations import Duration, format_duration
 
 PLANES = 2
@@ -328,6 +330,39 @@ class SetActive(Struct, frozen=True, tag=True):
     active: bool
 
 
+class ApplyBed(Struct, frozen=True, tag=True):
+    """A person makes a TestBed, or changes it."""
+
+    name: str
+    spec: TestBedSpec
+
+
+class RemoveBed(Struct, frozen=True, tag=True):
+    """A person deletes a TestBed."""
+
+    name: str
+
+
+class PutNode(Struct, frozen=True, tag=True):
+    """A node joins, or has other labels since now."""
+
+    name: str
+    labels: dict[str, str]
+
+
+class TakeNode(Struct, frozen=True, tag=True):
+    """A node is removed."""
+
+    name: str
+
+
+class ChangeSlots(Struct, frozen=True, tag=True):
+    """A person asks for other slots for a Job, or a Scheduling does."""
+
+    name: str
+    slots: SlotsRequest | None
+
+
 class Outage(Struct, frozen=True, tag=True):
     """Nobody is there for a while: every control plane is gone."""
 
@@ -400,6 +435,11 @@ Act = (
     | ApplyQueue
     | RemoveQueue
     | SetActive
+    | ApplyBed
+    | RemoveBed
+    | PutNode
+    | TakeNode
+    | ChangeSlots
     | Outage
     | KillWorker
     | HangWorker

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from interlock.forecast.rehearsal.simulated_loop import SimLoop
 from interlock.forecast.rehearsal.simulated_machine import Life
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.calendar import Calendar
+from interlock.resources.cluster import Node
 from interlock.resources.controlled_job import ControlledJob
 from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.job import Job, LockRequest, OperateVerb, WhenTaken, lock_requests
@@ -26,6 +28,7 @@ from interlock.resources.queue import Demand, Queue, QueueQuota, demand_of
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.steps import Step
 from interlock.resources.tasks import TaskId, TaskResult
+from interlock.resources.test_bed import TestBed, TestBedSlots, seats_of, slots_asked
 from interlock.resources.transitions import has_ended, is_admitted
 from interlock.store.contract import Event, EventType
 from interlock.store.watching import Change
@@ -69,6 +72,14 @@ class Truth:
         self.quotas: dict[str, QueueQuota] = {}
         self.queue_versions: dict[tuple[str, int], Queue] = {}
         self.queue_changed: dict[str, float] = {}
+        #: How many slots each version of a Job asked for, by uid and version.
+        self.asked_slots: dict[tuple[str, int], int] = {}
+        #: TestBeds, the records of their slots and nodes, by name; and when anything of them was
+        #: last changed.
+        self.beds: dict[str, TestBed] = {}
+        self.slots: dict[str, TestBedSlots] = {}
+        self.nodes: dict[str, Node] = {}
+        self.beds_changed = -math.inf
         #: What each version of a Job asked of its Queue, by uid and version.
         self.demands: dict[tuple[str, int], Demand] = {}
         #: Since when each Job holds its part of a quota, by uid and epoch.
@@ -146,6 +157,8 @@ class Truth:
                 self.locks[lock] = resource
         elif isinstance(resource, Queue | QueueQuota):
             self._take_queue(resource, is_gone)
+        elif isinstance(resource, TestBed | TestBedSlots | Node):
+            self._take_bed(resource, is_gone)
         elif isinstance(resource, JobConfig | ControlledJob | Calendar):
             self.schedules[resource.key] = resource
             if is_gone:
@@ -177,6 +190,32 @@ class Truth:
         if is_gone:
             del self.quotas[resource.metadata.name]
 
+    def _take_bed(self, resource: TestBed | TestBedSlots | Node, is_gone: bool) -> None:
+        name = resource.metadata.name
+        held: dict[str, Any] = self.nodes
+        is_news = True
+        if isinstance(resource, TestBedSlots):
+            held, before = self.slots, self.slots.get(name)
+            is_news = is_gone or before is None or before.status.places != resource.status.places
+        elif isinstance(resource, TestBed):
+            held = self.beds
+        held[name] = resource
+        if is_gone:
+            del held[name]
+        if is_news:
+            self.beds_changed = self.now
+
+    def may_be_seated(self, job: Job) -> bool:
+        """Whether there are such slots as a Job asks for, if it does, and everybody knows."""
+        request = job.spec.slots
+        if request is None:
+            return True
+        record = self.slots.get(request.test_bed or "")
+        if record is None or self.now - self.beds_changed <= self.patience:
+            return False
+        there = {seat.id for seat in seats_of(record.status.places)}
+        return slots_asked(job) <= len(there) and there.issuperset(request.ids or ())
+
     def _take_job(self, before: object, job: Job, is_gone: bool) -> None:
         uid = job.metadata.uid
         self.by_uid[uid] = job
@@ -185,6 +224,8 @@ class Truth:
         demand = demand_of(job, DEFAULT_QUEUE)
         if demand is not None:
             self.demands[uid, job.version] = demand
+        if job.spec.slots is not None:
+            self.asked_slots[uid, job.version] = slots_asked(job)
         self.created.setdefault(uid, self.now)
         if is_gone:
             self.jobs.pop(job.key, None)

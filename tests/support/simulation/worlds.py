@@ -35,6 +35,7 @@ from support.simulation.ready_world import ReadyWorld, RivalReadyWorld
 from support.simulation.request_world import RequestWorld, RivalRequestWorld
 from support.simulation.restore_world import RestoreWorld
 from support.simulation.schedule_world import RivalScheduleWorld, ScheduleWorld
+from support.simulation.slot_world import RivalSlotWorld, SlotWorld
 from support.simulation.worker_world import RivalWorkerOperationWorld, WorkerOperationWorld
 from support.simulation.world import RivalWorld, World
 
@@ -73,6 +74,8 @@ WORLDS: dict[str, type[World]] = {
         RivalReadyWorld,
         MachineWorld,
         RivalMachineWorld,
+        SlotWorld,
+        RivalSlotWorld,
         WorkerOperationWorld,
         RivalWorkerOperationWorld,
         RequestWorld,

@@ -69,11 +69,9 @@ def test_what_is_free_is_what_there_is_and_nobody_holds(
 ) -> None:
     ask = asked(**spec)
     record = a_record(PLACES, a_slot_holder("other", *held)) if held else a_record(PLACES)
-    holders = SLOTS.holders(record)
+    held_by_all = total(SLOTS.amounts_of(one, record) for one in SLOTS.holders(record))
 
-    claim = ClaimView(
-        ask=ask, limits=SLOTS.limits(ask, record), held=total(map(SLOTS.amounts_of, holders))
-    )
+    claim = ClaimView(ask=ask, limits=SLOTS.limits(ask, record), held=held_by_all)
 
     assert claim.is_free is is_free
     assert reason is None or claim.wait.reason is reason

@@ -84,11 +84,12 @@ def claim_view(known: Known, job: Job, ask: Ask) -> ClaimView:
     held, before = NOTHING, NOTHING
     if len(holders) == 1:
         # As nearly always. It was granted before nobody, so there is nothing to add up.
-        held = kind.amounts_of(holders[0])
+        held = kind.amounts_of(holders[0], record)
     elif holders:
-        held = total(map(kind.amounts_of, holders))
+        held = total(kind.amounts_of(each, record) for each in holders)
     if grant is not None and len(holders) > 1:
-        before = total(kind.amounts_of(each) for each in holders if each.token < grant.token)
+        earlier = (each for each in holders if each.token < grant.token)
+        before = total(kind.amounts_of(each, record) for each in earlier)
     return ClaimView(
         ask=ask,
         limits=kind.limits(ask, record),
@@ -213,7 +214,7 @@ def _rivals_for(known: Known, job: Job, claim: ClaimView) -> Iterator[Job]:
     for holder in kept(ask.kind, ask.key, record, known.jobs):
         held_by = known.jobs.get(ask.kind.job_of(ask.key, holder))
         if held_by is not None and place_of(held_by).sequence < place.sequence:
-            older.append((held_by, ask.kind.amounts_of(holder)))
+            older.append((held_by, ask.kind.amounts_of(holder, record)))
     for holder_job in _in_the_way(older, claim):
         if not holder_job.status.admission.replaced_by and not has_ended(holder_job):
             yield holder_job

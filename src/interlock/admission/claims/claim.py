@@ -101,8 +101,8 @@ class ClaimKind(Protocol[R, H]):
         """The Job that was granted this."""
         ...
 
-    def amounts_of(self, holder: H) -> Amounts:
-        """How much was granted."""
+    def amounts_of(self, holder: H, record: R) -> Amounts:
+        """How much was granted, of what the record says there is now."""
         ...
 
     def name_of(self, record: R) -> str:

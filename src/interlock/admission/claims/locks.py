@@ -70,7 +70,7 @@ class LockClaims:
         """A Job in the lock's namespace."""
         return Key("Job", claim.namespace, holder.job)
 
-    def amounts_of(self, holder: Holder) -> Amounts:  # noqa: ARG002
+    def amounts_of(self, holder: Holder, record: Lock) -> Amounts:  # noqa: ARG002
         """One each."""
         return ONE
 

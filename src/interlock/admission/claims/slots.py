@@ -5,8 +5,8 @@ all together are another (`COUNT`), so that the same sums say of both sorts of r
 fit: of one for so many slots, and of one for certain slots. Whoever asks for so many gets those
 that come first by position and that nobody holds.
 
-A slot that went while somebody was in it is still held, and counts as there for as long: so it
-takes nothing from those who ask for the others. Nobody else is granted it.
+A slot that went while somebody was in it is still held, so that nobody else is granted it should it
+come back; it takes nothing from those who ask for the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from interlock.resources.test_bed import (
     SlotHolder,
     TestBedSlots,
     TestBedSlotsStatus,
-    held_slots,
     node_of,
     number_of,
     seats_of,
@@ -52,13 +51,12 @@ class SlotClaims:
         return (Ask(kind=self, key=key, name=request.test_bed, amounts=amounts, picks=picks),)
 
     def limits(self, ask: Ask, record: TestBedSlots | None) -> Amounts:
-        """One of each slot there is; in all those there are, and those that went while held."""
+        """One of each slot there is, and as many in all."""
         if record is None:
-            return {}
+            return NOTHING
         there = _there(record)
-        gone = sum(not _is_in(there, slot) for slot, _ in held_slots(record))
         named = dict.fromkeys((slot for slot in ask.picks if _is_in(there, slot)), 1)
-        return {COUNT: sum(there.values()) + gone, **named}
+        return {COUNT: sum(there.values()), **named}
 
     def wait_reason(self, ask: Ask, limits: Amounts) -> WaitReason:
         """Whether it waits for others, or for slots that are not there at all."""
@@ -84,9 +82,11 @@ class SlotClaims:
         """A Job in the bed's namespace."""
         return Key("Job", claim.namespace, holder.job)
 
-    def amounts_of(self, holder: SlotHolder) -> Amounts:
-        """One of each of its slots."""
-        return {COUNT: len(holder.slots), **dict.fromkeys(holder.slots, 1)}
+    def amounts_of(self, holder: SlotHolder, record: TestBedSlots) -> Amounts:
+        """One of each of its slots; those that went take nothing from what there is."""
+        there = _there(record)
+        held = [slot for slot in holder.slots if _is_in(there, slot)]
+        return {COUNT: len(held), **dict.fromkeys(held, 1)}
 
     def name_of(self, record: TestBedSlots) -> str:
         """The name of the bed."""

@@ -62,13 +62,19 @@ class ClusterReports:
         """The Job, and the lines it stands in; the others are listed only when they matter."""
         job = read_job(self._api, namespace, name)
         has_locks = bool(lock_requests(job.spec) or job.status.admission.grants)
-        if has_ended(job) or not (has_locks or job.spec.queue):
+        if has_ended(job) or not (has_locks or job.spec.queue or job.spec.slots):
             return WhyView(job=job)
         snapshot = self._lines_of(job, namespace, locks=has_locks)
         found: Job = snapshot.jobs.get(Key("Job", namespace, name)) or job
         queue = snapshot.queues.view_of(found) if snapshot.knows_queues else None
         children = LiveJobs(snapshot.roster, snapshot.jobs).children(found)
-        return replace(snapshot.lines.why_view(found), children=children, queue=queue)
+        return replace(
+            snapshot.lines.why_view(found),
+            children=children,
+            queue=queue,
+            slots=snapshot.beds.wait_of(found),
+            knows_slots=True,
+        )
 
     def _lines_of(self, job: Job, namespace: str, *, locks: bool) -> Snapshot:
         """The lines that a Job stands in; those of Queues as far as whoever asks may read them."""
@@ -105,6 +111,21 @@ class ClusterReports:
         found = reader.queue(name, now, WAITERS if limit is None else limit)
         if found is None:
             message = f'queues.interlock.dev "{name}" not found'
+            raise AnswerError(404, {"reason": "NotFound"}, message, NOT_FOUND)
+        answer: Report = to_builtins(found)
+        return answer
+
+    def beds(self, namespace: str | None) -> list[Report]:
+        """Each TestBed in short, of a namespace or of all."""
+        reader = read_snapshot(self._api, namespace, locks=False, beds=True).beds
+        return [to_builtins(one) for one in reader.beds(namespace or "")]
+
+    def bed(self, namespace: str, name: str) -> Report:
+        """One TestBed: each of its slots, who is in it, and who waits."""
+        reader = read_snapshot(self._api, namespace, locks=False, beds=True).beds
+        found = reader.bed(namespace, name)
+        if found is None:
+            message = f'testbeds.interlock.dev "{name}" not found'
             raise AnswerError(404, {"reason": "NotFound"}, message, NOT_FOUND)
         answer: Report = to_builtins(found)
         return answer

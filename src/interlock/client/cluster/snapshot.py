@@ -15,9 +15,11 @@ from interlock.kube.store.codec import WIRES, Items
 from interlock.reporting.job_index import JobIndex
 from interlock.reporting.lock_queue import BY_LOCK, LineReader, locks_asked_for
 from interlock.reporting.queue_lines import QueueReader
+from interlock.reporting.slot_beds import BY_BED, BedReader, beds_asked_for
 from interlock.resources.job import Job
 from interlock.resources.lock import Lock
 from interlock.resources.queue import Queue, QueueQuota
+from interlock.resources.test_bed import TestBed, TestBedSlots
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOCKS = kind_named("locks")
+BEDS, BED_SLOTS = kind_named("testbeds"), kind_named("testbedslots")
 QUEUES, QUOTAS = kind_named("queues"), kind_named("queuequotas")
 
 
@@ -37,6 +40,7 @@ class Snapshot:
         locks: Cache[Lock],
         queues: Cache[Queue],
         quotas: Cache[QueueQuota],
+        beds: BedReader,
         namespace: str | None,
         *,
         knows_queues: bool,
@@ -47,18 +51,25 @@ class Snapshot:
             self.roster.observe(Change(None, job))
         self.queues = QueueReader(jobs, queues, quotas, self.roster.places, namespace or "")
         self.lines = LineReader(jobs, locks, self.queues.has_part)
+        self.beds = beds
         #: Whether what Queues allow, and who was granted it, was read.
         self.knows_queues = knows_queues
 
 
 def read_snapshot(
-    api: Api, namespace: str | None, *, locks: bool = True, queues: bool = False
+    api: Api,
+    namespace: str | None,
+    *,
+    locks: bool = True,
+    queues: bool = False,
+    beds: bool = False,
 ) -> Snapshot:
     """List everything that is asked for. What cannot be read is said, and left out.
 
-    Queues are read if one of the Jobs is of one, too.
+    Queues are read if one of the Jobs is of one, too; and TestBeds if one wants slots.
     """
-    jobs = Cache[Job]("Job", {BY_LOCK: locks_asked_for})
+    jobs = Cache[Job]("Job", {BY_LOCK: locks_asked_for, BY_BED: beds_asked_for})
+    of_beds, of_slots = Cache[TestBed]("TestBed"), Cache[TestBedSlots]("TestBedSlots")
     of_locks, of_queues, of_quotas = (
         Cache[Lock]("Lock"),
         Cache[Queue]("Queue"),
@@ -67,6 +78,9 @@ def read_snapshot(
     _fill(api, JOBS, jobs, namespace)
     if locks:
         _fill(api, LOCKS, of_locks, namespace)
+    if beds or any(job.spec.slots is not None for job in jobs):
+        _fill(api, BEDS, of_beds, namespace)
+        _fill(api, BED_SLOTS, of_slots, namespace)
     knows_queues = False
     if queues or any(job.spec.queue is not None for job in jobs):
         try:
@@ -76,7 +90,10 @@ def read_snapshot(
         except AnswerError as error:
             if queues or error.status != 403:
                 raise
-    return Snapshot(jobs, of_locks, of_queues, of_quotas, namespace, knows_queues=knows_queues)
+    reader = BedReader(jobs, of_beds, of_slots)
+    return Snapshot(
+        jobs, of_locks, of_queues, of_quotas, reader, namespace, knows_queues=knows_queues
+    )
 
 
 def read_lines(api: Api, namespace: str, *, locks: bool = False) -> Snapshot:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from interlock.forecast.rehearsal.operation_lines import of_operation
 from interlock.forecast.rehearsal.queue_lines import of_queue
 from interlock.forecast.rehearsal.scenario import LineMatch
+from interlock.forecast.rehearsal.slot_lines import of_seated, of_slots
 from interlock.resources.admission import AdmissionPhase, Wait
 from interlock.resources.controlled_job import ControlledJob, WindowOutcome, WindowRecord
 from interlock.resources.job import Job, is_operation
@@ -20,6 +21,7 @@ from interlock.resources.metadata import Condition, ConditionStatus, Key, Resour
 from interlock.resources.readiness import PODS_READY, pods_ready, ready_words
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION, is_manual
 from interlock.resources.tasks import EndedTask, TaskState
+from interlock.resources.test_bed import TestBedSlots
 from interlock.resources.transitions import has_ended
 from interlock.resources.waits import claim_words, is_brief
 from interlock.store.contract import EventType
@@ -72,8 +74,12 @@ def lines_of(change: Change, at: datetime) -> Iterator[Line]:
     after = change.event.resource
     assert after is not None
     is_gone = change.event.type is EventType.DELETED
+    key = change.key
+    if isinstance(after, TestBedSlots):
+        # People know the bed; its record is of the same name.
+        key = Key("TestBed", key.namespace, key.name)
     for event, reason, detail in _told(change.before, after, is_gone=is_gone):
-        yield line_about(change.key, at, event, reason, detail)
+        yield line_about(key, at, event, reason, detail)
 
 
 def line_about(key: Key, at: datetime, event: str, reason: str = "", detail: str = "") -> Line:
@@ -98,6 +104,8 @@ def _told(before: Resource | None, after: Resource, *, is_gone: bool) -> Iterato
     if isinstance(after, Job):
         was = before if isinstance(before, Job) else None
         yield from _of_job(was, after, is_gone=is_gone)
+    elif isinstance(after, TestBedSlots):
+        yield from of_slots(before if isinstance(before, TestBedSlots) else None, after)
     elif isinstance(after, JobConfig):
         yield from _of_definition(before, after, is_gone=is_gone)
         yield from _of_trouble(before, after)
@@ -155,6 +163,7 @@ def _of_job(before: Job | None, job: Job, *, is_gone: bool) -> Iterator[_Told]:
     yield from _of_admission(before, job)
     yield from of_queue(before, job)
     yield from _of_execution(before, job)
+    yield from of_seated(before, job)
     yield from _of_readiness(before, job)
     if has_ended(job) and (before is None or not has_ended(before)):
         yield "Finished", job.status.phase.value, _how_finished(job)

@@ -37,9 +37,12 @@ from interlock.forecast.rehearsal.script import (
 )
 from interlock.forecast.rehearsal.sweeps import sweep_now
 from interlock.forecast.rehearsal.world import FAILOVER_S, PLANE, World
+from interlock.resources.cluster import Node, NodeStatus
+from interlock.resources.default_queue import DEFAULT_QUEUE
 from interlock.resources.kinds import KINDS
-from interlock.resources.metadata import Key
+from interlock.resources.metadata import Key, Metadata
 from interlock.resources.modes import Mode
+from interlock.resources.values.amounts import Amount
 from interlock.resources.words import plural
 
 _MICROSECOND = timedelta(microseconds=1)
@@ -103,6 +106,13 @@ def play(script: Script, hands: Callable[[Front], Hands]) -> Played:
             gc.enable()
 
 
+def _machine(script: Script) -> Node:
+    """The machine itself, where no scenario says which nodes there are: with room for all."""
+    has = script.settings.capacity or {"cpu": Amount.read(1000), "memory": Amount.read("1Ti")}
+    allocatable = {name: str(amount) for name, amount in has.items()}
+    return Node(metadata=Metadata(name=DEFAULT_QUEUE), status=NodeStatus(allocatable=allocatable))
+
+
 class _Player:
     def __init__(self, script: Script, world: World, hands: Callable[[Front], Hands]) -> None:
         self._script = script
@@ -117,6 +127,8 @@ class _Player:
         if self._checks.lasting:
             world.loop.on_settled = self._checks.look
         world.put(script.objects)
+        if not any(isinstance(one, Node) for one in script.objects):
+            world.put((_machine(script),))
         world.begin()
         moments = sorted({*(step.at for step in script.steps), *self._checks.moments})
         steps = list(script.steps)

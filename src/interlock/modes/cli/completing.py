@@ -17,6 +17,10 @@ _JOB_VERBS = frozenset(
 )
 _CONFIG_VERBS = frozenset(("run", "enable", "disable"))
 _CONTROLLED_VERBS = frozenset(("start", "restart", "skip", "extend", "hold"))
+#: Verbs that take the name of one thing, and of which kind that is.
+_NAMED = {"queue": "queues", "slots": "testbeds"}
+#: Flags whose value is a name, and of which kind.
+_VALUES = {"--job": "jobs", "--queue": "queues", "--test-bed": "testbeds"}
 _KIND_VERBS = frozenset(("get", "describe", "delete", "watch"))
 _FILE_FLAGS = frozenset(
     (
@@ -73,8 +77,8 @@ def _words(verb: str, typed: list[str], before: list[str]) -> list[str]:
     if verb in _CONFIG_VERBS or verb in _CONTROLLED_VERBS:
         kind = "jobconfigs" if verb in _CONFIG_VERBS else "controlledjobs"
         return [] if given else _names(kind, before)
-    if verb == "queue":
-        return [] if given else _names("queues", before)
+    if verb in _NAMED:
+        return [] if given else _names(_NAMED[verb], before)
     if verb in _KIND_VERBS:
         from interlock.client.kinds import KINDS
 
@@ -89,7 +93,9 @@ def _values(flag: str, before: list[str]) -> list[str]:
         return _names("namespaces", [])
     if flag in ("-o", "--output"):
         return ["json", "yaml", "wide", "name"]
-    return _names("jobs", before) if flag == "--job" else []
+    if flag in _VALUES:
+        return _names(_VALUES[flag], before)
+    return []
 
 
 def _names(kind: str, before: list[str]) -> list[str]:

@@ -46,6 +46,7 @@ VERBS: dict[str, Verb] = {
         Verb(_SEE, "locks", "who holds and who waits for each lock"),
         Verb(_SEE, "queues", "of each queue what of its quota is used, and how many wait"),
         Verb(_SEE, "queue", "who holds the quota of a queue, who waits, and why"),
+        Verb(_SEE, "slots", "the slots of test beds: who is in which, and who waits"),
         Verb(_SEE, "next", "what will start, stop, run and be skipped, and why"),
         Verb(_SEE, "timeline", "windows, runs and skips as a picture"),
         Verb(_SEE, "history", "what was decided, and for which reason"),

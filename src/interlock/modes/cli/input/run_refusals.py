@@ -19,6 +19,8 @@ _FLAGS = (
     (re.compile(r"spec\.priority"), "--priority"),
     (re.compile(r"spec\.queue"), "--queue"),
     (re.compile(r"spec\.resources(.*)"), "--resources"),
+    (re.compile(r"spec\.slots\.testBed"), "--test-bed"),
+    (re.compile(r"spec\.slots.*"), "--slot"),
     (re.compile(r"spec\.title"), "--title"),
     (re.compile(r"spec\.ttlAfterFinished"), "--ttl"),
     (re.compile(r"spec\.substitutions(.*)"), "--substitution"),

@@ -54,8 +54,8 @@ POLICIES = ("Enqueue", "Forbid", "Allow", "Replace")
 #: The flags that say what a command's Job is like; a JobConfig has a template for that.
 OF_COMMANDS = (
     "image", "lock", "when-taken", "retries", "retry-delay", "timeout", "grace-period", "env",
-    "working-dir", "stdin", "count", "priority", "queue", "resources", "title", "label", "ttl",
-    "suspend",
+    "working-dir", "stdin", "count", "priority", "queue", "resources", "test-bed", "slot", "title",
+    "label", "ttl", "suspend",
 )  # fmt: skip
 OF_CONFIGS = ("option", "at", "after", "policy")
 
@@ -92,6 +92,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--queue", metavar="QUEUE", help="the queue in whose quota it has to find room")
     add("--resources", metavar="NAME=AMOUNT,...", action="append", default=[], type=_resources,
         help="what each task takes of it: gpu=1,memory=2Gi,cpu=500m")  # fmt: skip
+    add("--test-bed", metavar="BED", help="the test bed whose slots its tasks run in, one each")
+    add("--slot", metavar="NODE/NUMBER", action="append", default=[],
+        help="this slot of it and no other; may be repeated")  # fmt: skip
     add("--title", metavar="TEXT", help="a line for people")
     add("-l", "--label", metavar="NAME=VALUE", action="append", default=[], type=pair,
         help="a label; may be repeated")  # fmt: skip
@@ -247,6 +250,9 @@ def _rules(args: argparse.Namespace) -> dict[str, Any]:
         "priority": args.priority,
         "queue": args.queue,
         "resources": dict(args.resources),
+        "slots": {
+            name: value for name, value in (("testBed", args.test_bed), ("ids", args.slot)) if value
+        },
         "title": args.title,
         "ttlAfterFinished": args.ttl,
         "suspend": args.suspend or None,
