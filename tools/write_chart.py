@@ -15,24 +15,43 @@ from pathlib import Path
 
 from interlock import __version__
 from interlock.kube.install.definitions import definitions
+from interlock.kube.install.deployment import EXTENDER_LISTEN
 from interlock.kube.install.installation import Installation, Manifest
 from interlock.kube.install.manifests import manifests, to_yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 CHART = "chart/interlock"
 #: The parts that depend on values, each a template.
-PARTS = ("rbac", "controller", "webhook", "monitor", "workers")
+PARTS = ("rbac", "controller", "webhook", "monitor", "workers", "slots")
 
 _NOTE = "Written by tools/write_chart.py from the code. Change the code, then `make docs`."
 #: What stands for a value while the objects are made, and how Helm is told to put it in.
 _NAMESPACE, _IMAGE, _REPLICAS = "value-of-namespace", "value-of-image", 987654321
 _POLICY = "value-of-policy"
+_SCHEDULER_IMAGE = "value-of-scheduler"
 _APP, _WORKER_IMAGE, _WORKERS, _AT_ONCE = "value-of-app", "value-of-other", 987654322, 987654323
 _VALUES = {
     f"image: {_IMAGE}": "image: {{ .Values.image | quote }}",
     f"replicas: {_REPLICAS}": "replicas: {{ .Values.replicas }}",
     f"        - --wait-for-pods-ready={_POLICY}\n": "        {{- with .Values.waitForPodsReady }}\n"
     '        - {{ printf "--wait-for-pods-ready=%s" (toJson .) | quote }}\n        {{- end }}\n',
+    **{
+        f"{text}": f"{indent}{{{{- if .Values.slots }}}}\n{text}{indent}{{{{- end }}}}\n"
+        for indent, text in (
+            (" " * 8, f"        - --extender-listen=0.0.0.0:{EXTENDER_LISTEN}\n"),
+            (
+                " " * 8,
+                f"        - name: extender\n          containerPort: {EXTENDER_LISTEN}\n"
+                "          protocol: TCP\n",
+            ),
+            (
+                " " * 2,
+                f"  - name: extender\n    port: {EXTENDER_LISTEN}\n    targetPort: extender\n"
+                "    protocol: TCP\n",
+            ),
+        )
+    },
+    f"image: {_SCHEDULER_IMAGE}": "image: {{ .Values.schedulerImage | quote }}",
     f"- {_APP}": "- {{ .Values.workerApp | quote }}",
     "--adopt-workloads=true": "--adopt-workloads={{ .Values.adoptWorkloads }}",
     f"image: {_WORKER_IMAGE}": "image: {{ default .Values.image .Values.workerImage | quote }}",
@@ -46,6 +65,7 @@ _CONDITIONS = {
     '(kindIs "invalid" .Values.webhook)',
     "monitor": ".Values.serviceMonitor",
     "workers": ".Values.workerApp",
+    "slots": "and .Values.slots (not .Values.namespaced)",
 }
 _FIELDS: dict[str, tuple[dict[str, object], object, str]] = {
     "image": (
@@ -85,6 +105,17 @@ _FIELDS: dict[str, tuple[dict[str, object], object, str]] = {
         {},
         "What holds for all Queues that do not say otherwise about being ready in time, such as"
         " {enable: true, timeout: 10m}: the fields of a Queue's waitForPodsReady.",
+    ),
+    "slots": (
+        {"type": "boolean"},
+        Installation().slots,
+        "Give pods slots of TestBeds: placeholder pods, and a second scheduler that asks the"
+        " controller. Slots are on nodes, so there are none where one namespace alone is served.",
+    ),
+    "schedulerImage": (
+        {"type": "string", "pattern": r"^\S+$"},
+        Installation().scheduler_image,
+        "The image of that scheduler; of the version of the cluster, or one below.",
     ),
     "workerApp": (
         {"type": "string", "pattern": r"^([A-Za-z0-9_.]+:[A-Za-z0-9_.]+)?$"},
@@ -193,11 +224,16 @@ def _objects(part: str, everywhere: bool) -> list[str]:
         image=_IMAGE,
         replicas=_REPLICAS,
         wait_for_pods_ready=_POLICY,
+        # Slots are on nodes, which are everybody's.
+        slots=everywhere,
+        scheduler_image=_SCHEDULER_IMAGE,
         worker_app=_APP,
         worker_image=_WORKER_IMAGE,
         worker_replicas=_WORKERS,
         worker_concurrency=_AT_ONCE,
     )
+    if part == "slots" and not everywhere:
+        return []
     made = manifests(install, [part])
     # Helm makes the namespace itself, or finds it there.
     return [_filled(to_yaml([one])) for one in made if one["kind"] != "Namespace"]

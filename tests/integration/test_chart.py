@@ -104,6 +104,13 @@ ALONE = Installation(namespace="batch", everywhere=False)
             id="workers of one namespace",
         ),
         pytest.param(
+            ["slots=true", "schedulerImage=scheduler:1"],
+            Installation(slots=True, scheduler_image="scheduler:1"),
+            ("slots",),
+            id="slots",
+        ),
+        pytest.param(["slots=true", "namespaced=true"], ALONE, (), id="no slots of one namespace"),
+        pytest.param(
             ["namespaced=true", "webhook=true", "serviceMonitor=true"],
             ALONE,
             ("webhook", "monitor"),

@@ -45,7 +45,11 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
         return context_of(job, index, attempt)
 
     name = task_name(metadata.name, index, attempt)
+    slots = job.status.admission.slots
+    slot = slot_of(job, index, attempt) if slots is not None else ""
     env = _own_variables(job, index, attempt, name)
+    if slots is not None:
+        env["INTERLOCK_TEST_BED"], env["INTERLOCK_SLOT"] = slots.test_bed, slot
     if type.is_told_its_id:
         env["INTERLOCK_TASK_ID"] = str(TaskId(metadata.uid, index, attempt))
     return TaskOrder(
@@ -56,6 +60,8 @@ def order_of(job: Job, index: int, attempt: int) -> TaskOrder:
         namespace=metadata.namespace,
         job=metadata.name,
         runtime=type.runtime,
+        test_bed=slots.test_bed if slots is not None else "",
+        slot=slot,
         work=_work(job, index, type.work(type.given(part), values)),
         env=env,
         grace=spec.grace_period,
@@ -132,10 +138,6 @@ def _own_variables(job: Job, index: int, attempt: int, name: str) -> dict[str, s
     if step is not None:
         variables["INTERLOCK_STEP"] = step.name
         variables["INTERLOCK_UNDO"] = "1" if is_undo(index) else ""
-    slots = job.status.admission.slots
-    if slots is not None:
-        variables["INTERLOCK_TEST_BED"] = slots.test_bed
-        variables["INTERLOCK_SLOT"] = slot_of(job, index, attempt)
     due = scheduled_at(job)
     if due is not None:
         variables["INTERLOCK_SCHEDULED_AT"] = written_moment(due)

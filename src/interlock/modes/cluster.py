@@ -27,6 +27,7 @@ from interlock.kube.client.api_client import Client, Patience, usual_patience
 from interlock.kube.client.config import KubeConfigError, load_config
 from interlock.kube.client.reviews import Reviews
 from interlock.kube.install.installation import Installation
+from interlock.kube.slots.app import PREFIX
 from interlock.modes.cluster_contact import Contact
 from interlock.modes.cluster_guard import ClusterGuard
 from interlock.modes.cluster_log import log_to_terminal
@@ -119,10 +120,13 @@ async def serve_until(settings: ControllerSettings, identity: str, say: Say, sto
         server = HttpServer(app, listener, tls)
         await server.start()
         stack.push_async_callback(server.stop)
+        extends = await _extender(stack, settings, plane, tls)
         if certificate is not None:
             await _beside(stack, _keep_reading(certificate, clock))
         url = url_of(listen, listener, encrypted=tls is not None)
         say(f"Interlock {short_version()}  ·  {client.config.server}  ·  {url}")
+        if extends:
+            say(f"a scheduler asks about slots at {extends}")
         if not await _unless(stop, contact.made()):
             return
         plane.start()
@@ -175,6 +179,21 @@ async def _webhook(
     await webhook.start()
     stack.push_async_callback(webhook.stop)
     return webhook
+
+
+async def _extender(
+    stack: AsyncExitStack, settings: ControllerSettings, plane: ClusterPlane, tls: SSLContext | None
+) -> str:
+    """Begin to answer schedulers, if that is wanted; returns where."""
+    if settings.extender_listen is None or plane.slots is None:
+        return ""
+    listen = read_listen(settings.extender_listen)
+    listener = open_listener(listen)
+    stack.callback(listener.close)
+    server = HttpServer(plane.slots.app, listener, tls)
+    await server.start()
+    stack.push_async_callback(server.stop)
+    return url_of(listen, listener, encrypted=tls is not None) + PREFIX
 
 
 def _listen(settings: ControllerSettings) -> tuple[Listen, socket.socket]:

@@ -32,9 +32,11 @@ from interlock.kube.pods.logs import PodLogs
 from interlock.kube.pods.objects import KubernetesObjects
 from interlock.kube.pods.records import RECORDS
 from interlock.kube.pods.runtime import PodRuntime
+from interlock.kube.slots.ghost_manifest import GhostSettings
 from interlock.kube.store.cluster_store import KubernetesStore
 from interlock.kube.store.journal import KubernetesJournal
 from interlock.modes.cluster_metrics import ClusterMetrics
+from interlock.modes.cluster_slots import ClusterSlots
 from interlock.modes.phases import JobsByPhase
 from interlock.modes.queue_metrics import QueueMetrics, QueueMoveMetrics
 from interlock.modes.settings import ControllerSettings
@@ -101,6 +103,7 @@ class ClusterPlane:
         # What attempts write their workers print themselves, as pods do.
         self._door = WorkerDoor(lambda: self._workers.runtime)
         self._adopter = self._adopts(leaders, clock, luck) if settings.adopts else None
+        self.slots = self._slots(client, leaders, clock, settings)
         self.roster = JobIndex()
         waiters = Waiters()
         moves = QueueMoves(clock.now(), lambda: fence.is_open)
@@ -119,6 +122,7 @@ class ClusterPlane:
                 self._events.observe,
                 self._observe,
                 *((self._adopter.observe,) if self._adopter is not None else ()),
+                *((self.slots.observe,) if self.slots is not None else ()),
             ),
             settings=PlaneSettings(
                 mode=Mode.CLUSTER,
@@ -182,6 +186,8 @@ class ClusterPlane:
         works = [self._sight.run(), self._events.run(), self._sweeper.run()]
         if self._adopter is not None:
             works.append(self._adopter.run())
+        if self.slots is not None:
+            works.append(self.slots.run())
         self._beside = tuple(events.create_task(work) for work in works)
         self.plane.start()
 
@@ -216,6 +222,8 @@ class ClusterPlane:
         self._runtime = self._sight.lead(check, records=self._records)
         if self._adopter is not None:
             self._adopter.begin()
+        if self.slots is not None:
+            self.slots.begin()
         workers = self._workers.lead(check, self.plane.cache(Job))
         return Router(
             {"pods": self._runtime, WORKERS: workers}, own="pods", check=self.plane.fence.check
@@ -237,6 +245,22 @@ class ClusterPlane:
             self.leads,
             self._events.tell,
             namespace=self._namespace,
+        )
+
+    def _slots(
+        self, client: Client, leaders: Client, clock: Clock, settings: ControllerSettings
+    ) -> ClusterSlots | None:
+        """Keeps ghosts, and answers schedulers: the latter whether or not it leads."""
+        if settings.extender_listen is None:
+            return None
+        return ClusterSlots(
+            client,
+            leaders,
+            lambda: self.plane.caches if self.plane.is_synced else None,
+            clock,
+            Random(),
+            self.leads,
+            GhostSettings(),
         )
 
     def _check(self, term: int) -> None:

@@ -212,6 +212,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     wait_for_pods_ready: WaitForPodsReady | None = None
     #: Whether batch Jobs and pods of others that are labelled with a Queue wait in it.
     adopts: bool = True
+    #: Where a scheduler asks about pods and slots; None has no ghosts, and answers nobody.
+    extender_listen: str | None = None
 
 
 def read_controller_settings(
@@ -254,6 +256,7 @@ def read_controller_settings(
         max_pending=getattr(given, "max_pending", None) or DEFAULT_MAX_PENDING,
         wait_for_pods_ready=read_ready_policy(policy) if policy else None,
         adopts=getattr(given, "adopt_workloads", "true") == "true",
+        extender_listen=getattr(given, "extender_listen", None),
     )
     _check_controller(settings)
     return settings
@@ -268,5 +271,19 @@ def _check_controller(settings: ControllerSettings) -> None:
         raise SettingsError(
             f"--listen {settings.listen} can be reached from other machines, and the tokens that "
             "they send must not travel in the clear",
+            "give --tls-cert and --tls-key, or --plain-http when something else encrypts",
+        )
+    if settings.extender_listen is None:
+        return
+    if settings.namespace:
+        raise SettingsError(
+            "--extender-listen is for a controller of all namespaces: slots are on nodes, and "
+            "nodes are everybody's",
+            "leave out --namespace, or --extender-listen",
+        )
+    extender = read_listen(settings.extender_listen)
+    if not has_tls and not settings.plain_http and not is_loopback(extender.host):
+        raise SettingsError(
+            f"--extender-listen {extender} can be reached from other machines without encryption",
             "give --tls-cert and --tls-key, or --plain-http when something else encrypts",
         )

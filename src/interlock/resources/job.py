@@ -254,7 +254,7 @@ class JobSpec(Noun):
         OnlyWith("resources", "queue", "process", expected=_FOR_A_QUEUE),
         OnlyWith("min_parallelism", "queue", "process", expected=_FOR_A_QUEUE),
         OnlyWith("wait_for_pods_ready", "queue", expected="is for a Job that names a spec.queue"),
-        OnlyWith("slots", "process", expected="is for a process: others are not placed in slots"),
+        OnlyWith("slots", "process", "pod", expected="is for processes and pods alone"),
         After("start_by", "start_after", expected="expected a moment after spec.startAfter"),
     )
 

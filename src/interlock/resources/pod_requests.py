@@ -1,7 +1,8 @@
 """What a pod asks for, as the Kubernetes scheduler counts it: its requests, of all containers.
 
 Containers run side by side, and so do init containers that go on (`restartPolicy: Always`); the
-others run one after another, before. What limits say stands for requests that are not given.
+others run one after another, before. What limits say stands for requests that are not given. What
+a pod asks for as a whole (`resources`) counts instead of what its containers do.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from interlock.resources.pods import BatchJobTemplate, PodTemplate
 from interlock.resources.values.amounts import Amount
 from interlock.resources.values.quantities import parse_quantity
 
+#: What a pod can ask for as a whole.
+_OF_WHOLE_PODS = ("cpu", "memory")
+_HUGE = "hugepages-"
+
 
 def requests_of_pod(template: PodTemplate) -> dict[str, int]:
     """What a pod of this template takes, in thousandths."""
-    return _of_pod(template.spec)
+    return requests_of_spec(template.spec)
 
 
 def requests_of_batch_job(template: BatchJobTemplate) -> dict[str, int]:
@@ -25,10 +30,11 @@ def requests_of_batch_job(template: BatchJobTemplate) -> dict[str, int]:
     pod = _mapping(_mapping(spec.get("template")).get("spec"))
     at_once = _count(spec.get("parallelism"), 1)
     pods = min(at_once, _count(spec.get("completions"), at_once))
-    return {name: amount * pods for name, amount in _of_pod(pod).items()}
+    return {name: amount * pods for name, amount in requests_of_spec(pod).items()}
 
 
-def _of_pod(spec: Mapping[str, Any]) -> dict[str, int]:
+def requests_of_spec(spec: Mapping[str, Any]) -> dict[str, int]:
+    """What a pod takes, by its specification, in thousandths."""
     beside: dict[str, int] = {}
     most: dict[str, int] = {}
     for container in _list(spec.get("initContainers")):
@@ -44,8 +50,14 @@ def _of_pod(spec: Mapping[str, Any]) -> dict[str, int]:
     for container in _list(spec.get("containers")):
         _add(together, _of_container(container))
     found = {name: max(together.get(name, 0), most.get(name, 0)) for name in (*together, *most)}
+    found |= _of_whole_pod(spec)
     _add(found, _amounts(_mapping(spec.get("overhead"))))
     return {name: amount for name, amount in found.items() if amount}
+
+
+def _of_whole_pod(spec: Mapping[str, Any]) -> dict[str, int]:
+    asked = _of_container(spec)
+    return {name: asked[name] for name in asked if name in _OF_WHOLE_PODS or name.startswith(_HUGE)}
 
 
 def _of_container(container: Mapping[str, Any]) -> dict[str, int]:

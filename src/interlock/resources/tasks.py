@@ -290,6 +290,9 @@ class TaskOrder(Noun):
     work: Work
     #: The runtime that it is for; empty for the mode's own.
     runtime: str = ""
+    #: The TestBed, and the slot of it that the attempt runs in; empty for a Job without slots.
+    test_bed: str = ""
+    slot: str = ""
     #: What every task is told about itself; it wins over what its owner gave it.
     env: dict[str, str] = {}
     #: What is given between SIGTERM and SIGKILL, whoever stops it.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import json
 import shutil
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from interlock.testing.serving import PATIENCE_S
 from support.kube.access import Access, Document
-from support.kube.commands import Ground, commands
+from support.kube.commands import Ground, another_scheduler, commands
 from support.kube.component import Component, Leash
 from support.kube.credentials import bind_roles, write_credentials
 from support.kube.pods import a_node
@@ -128,6 +131,22 @@ class Cluster:
     def log(self, name: str) -> str:
         """All that a program has said."""
         return self.component(name).log
+
+    def add_scheduler(self, name: str, configuration: Mapping[str, Any], *flags: str) -> None:
+        """Start another scheduler, of a configuration; then it is a program like the others."""
+        ground, port = self._ground, self._ports.take()
+        file = ground.folder / f"{name}.json"
+        client = {**configuration["clientConnection"], "kubeconfig": str(ground.kubeconfig)}
+        file.write_text(json.dumps({**configuration, "clientConnection": client}), "utf-8")
+        log, authority = ground.folder / f"{name}.log", ground.secrets / "ca.crt"
+        command = [*another_scheduler(ground, file, port), *flags]
+        healthy = partial(_is_well, port, "/readyz", authority)
+        self._components[name] = Component(command, log, healthy)
+        self.start_component(name)
+
+    def take_port(self) -> int:
+        """A port of this machine that nobody else takes while the cluster is there."""
+        return self._ports.take()
 
     def pause(self, name: str) -> None:
         """Let a program stand still, as a machine that hangs."""

@@ -117,6 +117,12 @@ def _scheduler(ground: Ground) -> list[str]:
     ]
 
 
+def another_scheduler(ground: Ground, configuration: Path, port: int) -> list[str]:
+    """A scheduler beside the usual one, with a configuration of its own."""
+    program = str(ground.programs / "kube-scheduler")
+    return [program, f"--config={configuration}", *_serving(ground, port)]
+
+
 def _kwok(ground: Ground) -> list[str]:
     return [
         f"--kubeconfig={ground.kubeconfig}",

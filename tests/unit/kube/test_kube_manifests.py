@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from interlock.control.lease import SYSTEM_NAMESPACE
 from interlock.kube.install.installation import Installation
 from interlock.kube.install.manifests import PARTS, manifests, to_json, to_yaml, usual_parts
+from interlock.kube.slots.ghost_manifest import GhostSettings
 from interlock.kube.webhook.app import COMPLETE_PATH, HOLD_PATH, VALIDATE_PATH
+from interlock.kube.webhook.certificate import service_names
 from interlock.modes.cli.main import main
 from interlock.resources.adopted import QUEUE_LABEL
 from interlock.resources.kinds import our_kinds
@@ -278,6 +280,72 @@ class TestWorkers:
         assert [item["key"] for item in authority["items"]] == ["ca.crt"]
 
 
+class TestSlots:
+    INSTALL = Installation(namespace="batch", slots=True, scheduler_image="scheduler:1")
+
+    def found(self) -> dict[tuple[str, str], dict[str, Any]]:
+        return objects_of(self.INSTALL, ("controller", "slots"))
+
+    def test_the_scheduler_asks_where_the_controller_answers(self) -> None:
+        found = self.found()
+        text = found["ConfigMap", "interlock-slot-scheduler"]["data"]["configuration.json"]
+        (extender,) = json.loads(text)["extenders"]
+        service = found["Service", "interlock"]["spec"]["ports"]
+        (port,) = (port for port in service if port["name"] == "extender")
+        (container,) = _containers(found["Deployment", "interlock-controller"])
+        ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+
+        assert extender["urlPrefix"] == f"https://interlock.batch.svc:{port['port']}/extender"
+        assert f"--extender-listen=0.0.0.0:{ports[port['targetPort']]}" in container["args"]
+        assert extender["tlsConfig"]["serverName"] in service_names("interlock", "batch")
+        assert not extender["ignorable"]
+
+    def test_it_finds_its_configuration_and_whom_to_trust(self) -> None:
+        found = self.found()
+        deployment = found["Deployment", "interlock-slot-scheduler"]
+        (container,) = _containers(deployment)
+        mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+        volumes = {one["name"]: one for one in deployment["spec"]["template"]["spec"]["volumes"]}
+        text = found["ConfigMap", "interlock-slot-scheduler"]["data"]["configuration.json"]
+
+        assert container["image"] == "scheduler:1"
+        assert f"--config={mounts['configuration']}/configuration.json" in container["args"]
+        assert volumes["authority"]["secret"]["secretName"] == self.INSTALL.secret
+        (extender,) = json.loads(text)["extenders"]
+        assert extender["tlsConfig"]["caFile"] == f"{mounts['authority']}/ca.crt"
+
+    def test_it_has_a_lease_and_no_more_rights_than_schedulers_have(self) -> None:
+        found = self.found()
+        text = found["ConfigMap", "interlock-slot-scheduler"]["data"]["configuration.json"]
+        lease = json.loads(text)["leaderElection"]
+        (_, own) = found["Role", "interlock-slot-scheduler"]["rules"]
+        bound = [one["roleRef"]["name"] for (kind, _), one in found.items() if "Binding" in kind]
+
+        assert own["resourceNames"] == [lease["resourceName"]]
+        assert lease["resourceNamespace"] == "batch"
+        assert sorted(name for name in bound if name.startswith("system:")) == [
+            "system:kube-scheduler",
+            "system:volume-scheduler",
+        ]
+
+    def test_ghosts_come_before_nobody(self) -> None:
+        priority = self.found()["PriorityClass", GhostSettings().priority_class]
+
+        assert priority["value"] < 0
+        assert priority["preemptionPolicy"] == "Never"
+
+    def test_there_is_none_of_it_where_nobody_asked(self) -> None:
+        text = to_yaml(manifests(EVERYWHERE, PARTS))
+
+        assert "extender" not in text
+        assert "slot-scheduler" not in text
+
+
+def _containers(deployment: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = deployment["spec"]["template"]["spec"]["containers"]
+    return found
+
+
 class TestText:
     @EITHER
     def test_yaml_and_json_say_the_same(self, install: Installation) -> None:
@@ -339,6 +407,28 @@ class TestVerb:
             worker_concurrency=8,
         )
         assert found == manifests(install, (*usual_parts(install), "workers"))
+
+    def test_slots(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found = self.printed(capsys, "--slots", "--scheduler-image", "scheduler:1")
+
+        install = replace(EVERYWHERE, slots=True, scheduler_image="scheduler:1")
+        assert found == manifests(install, (*usual_parts(install), "slots"))
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ("--slots", "--namespaced", "--namespace", "batch"),
+            ("--scheduler-image", "scheduler:1"),
+            ("--scheduler-image", "a b", "--slots"),
+        ],
+    )
+    def test_slots_that_cannot_be(
+        self, argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["manifests", *argv]) != 0
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert argv[0] in told.err
 
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         (found,) = self.printed(capsys, "-o", "json")

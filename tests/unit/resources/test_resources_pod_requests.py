@@ -39,6 +39,16 @@ PODS: list[tuple[str, PodTemplate, dict[str, int]]] = [
         pod(asks("1"), initContainers=[asks("2", **ALWAYS), asks("4")]),
         {"cpu": 6000},
     ),
+    (
+        "as a whole",
+        pod(asks("1"), resources={"requests": {"cpu": "3"}}, overhead={"cpu": "250m"}),
+        {"cpu": 3250},
+    ),
+    (
+        "as a whole, what can be asked for so",
+        pod(asks("1"), resources={"requests": {"example.org/gpu": "3"}}),
+        {"cpu": 1000},
+    ),
     ("overhead", pod(asks("1"), overhead={"cpu": "250m"}), {"cpu": 1250}),
     (
         "limits where nothing is requested",

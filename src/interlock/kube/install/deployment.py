@@ -8,7 +8,9 @@ from interlock.kube.install.installation import WEBHOOK_PORT, Installation, Mani
 PORT = 8470
 #: Where the API server asks about Jobs; low ports are for the privileged.
 WEBHOOK_LISTEN = 9443
-_API, _WEBHOOK = "https", "webhook"
+#: Where a scheduler asks about slots, in the pods and at the service.
+EXTENDER_LISTEN = 9444
+_API, _WEBHOOK, _EXTENDER = "https", "webhook", "extender"
 
 
 def deployment(install: Installation) -> list[Manifest]:
@@ -72,6 +74,7 @@ def _container(install: Installation) -> Manifest:
     scope = [] if install.everywhere else ["--namespace=$(POD_NAMESPACE)"]
     # In the arguments, so that another policy starts the controllers anew, one after another.
     given = install.wait_for_pods_ready
+    extender = [f"--extender-listen=0.0.0.0:{EXTENDER_LISTEN}"] if install.slots else []
     policy = [f"--wait-for-pods-ready={given}"] if given else []
     return {
         "name": "controller",
@@ -83,6 +86,7 @@ def _container(install: Installation) -> Manifest:
             "--lease-namespace=$(POD_NAMESPACE)",
             *scope,
             *policy,
+            *extender,
             f"--adopt-workloads={str(install.adopts).lower()}",
         ],
         "env": [
@@ -92,6 +96,7 @@ def _container(install: Installation) -> Manifest:
         "ports": [
             {"name": _API, "containerPort": PORT, "protocol": "TCP"},
             {"name": _WEBHOOK, "containerPort": WEBHOOK_LISTEN, "protocol": "TCP"},
+            *([_extender_port("containerPort")] if install.slots else []),
         ],
         "startupProbe": _probe("/livez", period=2, failures=30),
         "livenessProbe": _probe("/livez", period=10, failures=3),
@@ -130,9 +135,14 @@ def _service(install: Installation) -> Manifest:
         "ports": [
             {"name": _API, "port": PORT, "targetPort": _API, "protocol": "TCP"},
             {"name": _WEBHOOK, "port": WEBHOOK_PORT, "targetPort": _WEBHOOK, "protocol": "TCP"},
+            *([_extender_port("port", targetPort=_EXTENDER)] if install.slots else []),
         ],
     }
     return made
+
+
+def _extender_port(field: str, **more: str) -> Manifest:
+    return {"name": _EXTENDER, field: EXTENDER_LISTEN, **more, "protocol": "TCP"}
 
 
 def monitor(install: Installation) -> list[Manifest]:

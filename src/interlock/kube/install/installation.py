@@ -32,6 +32,11 @@ class Installation(Struct, frozen=True, kw_only=True):
     wait_for_pods_ready: str = ""
     #: Whether batch Jobs and pods of others that are labelled with a Queue wait in it.
     adopts: bool = True
+    #: Whether TestBeds have slots for pods: ghosts, and a scheduler that asks us. Slots are on
+    #: nodes, so this is for all namespaces.
+    slots: bool = False
+    #: The image of that scheduler; of the version of the cluster, or one below.
+    scheduler_image: str = "registry.k8s.io/kube-scheduler:v1.36.3"
     #: The application of the workers, as MODULE:APP; without one there are none.
     worker_app: str = ""
     #: The image that has it; empty takes that of the controller.

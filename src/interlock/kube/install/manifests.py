@@ -11,6 +11,7 @@ from interlock.kube.install.deployment import deployment, monitor
 from interlock.kube.install.installation import Installation, Manifest
 from interlock.kube.install.policy import policy
 from interlock.kube.install.rbac import rbac
+from interlock.kube.install.slot_scheduler import slot_scheduler
 from interlock.kube.install.workers import workers
 from interlock.kube.webhook.configuration import webhook
 
@@ -23,9 +24,11 @@ _MAKERS: dict[str, Callable[[Installation], list[Manifest]]] = {
     "policy": policy,
     "monitor": monitor,
     "workers": workers,
+    "slots": slot_scheduler,
 }
-#: Workers are there only when it is said whose application they load.
-PARTS = tuple(part for part in _MAKERS if part != "workers")
+#: Workers are there only when it is said whose application they load, and the scheduler of slots
+#: only when there are to be slots.
+PARTS = tuple(part for part in _MAKERS if part not in ("workers", "slots"))
 
 
 def usual_parts(install: Installation) -> tuple[str, ...]:

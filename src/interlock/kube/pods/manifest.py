@@ -9,13 +9,16 @@ from typing import Any
 
 from interlock.kube.pods import naming
 from interlock.kube.pods.models import BatchJob, KubeObject, Pod
+from interlock.kube.slots.naming import SCHEDULER, SLOTS, TEST_BED
 from interlock.resources.metadata import API_VERSION
 from interlock.resources.pods import TemplateMetadata
 from interlock.resources.tasks import TaskOrder
+from interlock.resources.test_bed import node_of
 from interlock.resources.work import BatchWork, PodWork
 
 #: An object or a patch as it goes over the wire.
 Manifest = dict[str, Any]
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_of(order: TaskOrder) -> Manifest:
@@ -25,12 +28,10 @@ def pod_of(order: TaskOrder) -> Manifest:
     spec = _pod_spec(template.spec, order)
     gates = [gate for gate in spec.get("schedulingGates") or () if gate != {"name": naming.GATE}]
     spec["schedulingGates"] = [*gates, {"name": naming.GATE}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": _metadata(template.metadata, order),
-        "spec": spec,
-    }
+    metadata = _metadata(template.metadata, order)
+    if order.slot:
+        _seat(metadata, spec, order)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def batch_job_of(order: TaskOrder) -> Manifest:
@@ -131,6 +132,23 @@ def _metadata(given: TemplateMetadata, order: TaskOrder) -> Manifest:
         "finalizers": [naming.FINALIZER],
         "ownerReferences": [owner],
     }
+
+
+def _seat(metadata: Manifest, spec: Manifest, order: TaskOrder) -> None:
+    """Have a pod be placed in its slot: by the scheduler that asks about slots, on its node."""
+    metadata["annotations"][TEST_BED] = order.test_bed
+    metadata["annotations"][SLOTS] = order.slot
+    spec["schedulerName"] = SCHEDULER
+    here = {"key": "metadata.name", "operator": "In", "values": [node_of(order.slot)]}
+    affinity = dict(spec.get("affinity") or {})
+    nodes = dict(affinity.get("nodeAffinity") or {})
+    required = dict(nodes.get(_REQUIRED) or {})
+    # Any one of them has to hold, so each is narrowed to the node.
+    terms = required.get("nodeSelectorTerms") or [{}]
+    required["nodeSelectorTerms"] = [
+        {**term, "matchFields": [*(term.get("matchFields") or ()), here]} for term in terms
+    ]
+    spec["affinity"] = {**affinity, "nodeAffinity": {**nodes, _REQUIRED: required}}
 
 
 def _pod_spec(given: Mapping[str, Any], order: TaskOrder) -> Manifest:

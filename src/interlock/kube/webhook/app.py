@@ -7,11 +7,11 @@ asker did not send, so there is nothing to protect.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Callable, Set
 from datetime import datetime
-from typing import Any
 
 from interlock.errors import BadRequestError
+from interlock.kube.answering import Receive, Scope, Send, read_body, send_answer, send_text
 from interlock.kube.webhook.holding import hold
 from interlock.kube.webhook.judging import complete, judge
 from interlock.kube.webhook.review import (
@@ -22,9 +22,6 @@ from interlock.kube.webhook.review import (
     read_review,
 )
 
-Scope = Any
-Receive = Callable[[], Awaitable[Any]]
-Send = Callable[[Any], Awaitable[None]]
 #: Judges a change, knowing who is the controller, and what time it is.
 Rule = Callable[[Change, Set[str], datetime], Verdict]
 
@@ -59,50 +56,28 @@ class WebhookApp:
             return
         rule = self._rules.get(scope["path"])
         if rule is None:
-            await _send(send, 404, b"there is nothing here\n", b"text/plain")
+            await send_text(send, 404, "there is nothing here")
         elif scope["method"] != "POST":
-            await _send(send, 405, b"a review is sent with POST\n", b"text/plain")
+            await send_text(send, 405, "a review is sent with POST")
         else:
             await self._answer(rule, receive, send)
 
     async def _answer(self, rule: Rule, receive: Receive, send: Send) -> None:
         try:
-            change = read_review(await _body(receive))
+            change = read_review(await read_body(receive, MAX_REVIEW_BYTES))
             verdict = rule(change, self._controllers, self._now())
         except BadRequestError as error:
-            await _send(send, 400, f"{error}\n".encode(), b"text/plain")
+            await send_text(send, 400, str(error))
             return
         except Exception:
             # The API server then does as if there were no webhook, and the admission room judges.
             _LOG.exception("a review failed")
-            await _send(send, 500, b"an internal error occurred\n", b"text/plain")
+            await send_text(send, 500, "an internal error occurred")
             return
         self.asked += 1
         self.refused += bool(verdict.problems)
-        await _send(send, 200, answer_review(change, verdict), b"application/json")
+        await send_answer(send, 200, answer_review(change, verdict))
 
 
 def _let_pass(_: Change, __: Set[str], ___: datetime) -> Verdict:
     return Verdict()
-
-
-async def _body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise BadRequestError("the connection was closed")
-        part = message.get("body", b"")
-        size += len(part)
-        if size > MAX_REVIEW_BYTES:
-            raise BadRequestError(f"the review is larger than {MAX_REVIEW_BYTES} bytes")
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
-
-
-async def _send(send: Send, status: int, body: bytes, media: bytes) -> None:
-    headers = [(b"content-type", media), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -28,6 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--tls-cert", metavar="FILE", help="serve https with this certificate")
     add("--tls-key", metavar="FILE", help="the key of that certificate")
     add("--webhook-listen", metavar="HOST:PORT", help="where the API server asks about Jobs")
+    add("--extender-listen", metavar="HOST:PORT", help="where a scheduler asks about slots")
     add("--plain-http", action="store_true", help="let others send tokens without encryption")
     add(
         "--lease-namespace", metavar="NAME",

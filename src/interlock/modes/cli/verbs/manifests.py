@@ -52,6 +52,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="whether Jobs have to be ready in time, for Queues that do not say")  # fmt: skip
     add("--no-adopt-workloads", action="store_true",
         help="leave batch Jobs and pods alone that are labelled interlock.dev/queue")  # fmt: skip
+    add("--slots", action="store_true",
+        help="give pods slots of TestBeds: with a second scheduler, which asks the controller")  # fmt: skip  # noqa: E501
+    add("--scheduler-image", metavar="IMAGE", help="the image of that scheduler")
     add("--worker-app", metavar="MODULE:APP", help="run workers that load this application")
     add("--worker-image", metavar="IMAGE", help="the image that has it (the controller's)")
     add("--worker-replicas", type=int, metavar="N", help="how many workers there are (1)")
@@ -70,6 +73,8 @@ def run(session: Session, args: argparse.Namespace) -> int:
         parts = (*parts, "monitor")
     if install.worker_app:
         parts = (*parts, "workers")
+    if install.slots and not args.only:
+        parts = (*parts, "slots")
     made = manifests(install, parts)
     session.terminal.stream.write(to_json(made) if args.output == "json" else to_yaml(made))
     session.terminal.stream.flush()
@@ -102,7 +107,24 @@ def _installation(args: argparse.Namespace) -> Installation:
         install = replace(install, replicas=args.replicas)
     if args.wait_for_pods_ready is not None:
         install = replace(install, wait_for_pods_ready=_policy(args.wait_for_pods_ready))
-    return replace(install, **_workers(args))
+    return replace(install, **_workers(args), **_slots(args))
+
+
+def _slots(args: argparse.Namespace) -> dict[str, str | bool]:
+    """What was chosen about slots."""
+    image = args.scheduler_image
+    if not args.slots:
+        if image is not None:
+            raise CommandError("--scheduler-image means nothing without --slots", code=BAD_INPUT)
+        return {}
+    if args.namespaced:
+        told = "--slots is for all namespaces: slots are on nodes, and nodes are everybody's"
+        raise CommandError(told, code=BAD_INPUT)
+    if image is None:
+        return {"slots": True}
+    if not image or any(letter.isspace() for letter in image):
+        raise CommandError(f"--scheduler-image {image!r} is no image", code=BAD_INPUT)
+    return {"slots": True, "scheduler_image": image}
 
 
 def _policy(given: str) -> str:
