@@ -11,6 +11,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
+from msgspec import field
+
 from interlock.resources.job import MAX_SLOTS, TEST_BED_NAME, SlotId
 from interlock.resources.metadata import Condition, Moment, Noun, Resource, Status
 from interlock.resources.naming import MAX_JOB_NAME
@@ -175,7 +177,7 @@ class JobInPlan(Noun):
     """How a Job of a plan goes."""
 
     name: str
-    state: PlannedState = PlannedState.ACQUIRING
+    state: PlannedState = field(default_factory=lambda: PlannedState.ACQUIRING)
     #: The slots that it was told.
     slots: tuple[str, ...] = ()
     #: What became of it, where that says more than its state.
@@ -187,7 +189,7 @@ class SchedulingStatus(Status):
 
     #: The generation of the plan that this tells of.
     observed_generation: int = 0
-    state: PlanState = PlanState.ACQUIRING
+    state: PlanState = field(default_factory=lambda: PlanState.ACQUIRING)
     #: In the order in which they get slots.
     jobs: tuple[JobInPlan, ...] = ()
     total: int = 0
