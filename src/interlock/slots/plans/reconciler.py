@@ -23,8 +23,10 @@ from interlock.slots.plans.claims import decide_claims
 from interlock.slots.plans.decide import decide_plan
 from interlock.slots.plans.view import ClaimsView, PlanView, by_age
 
-#: The indexes of plans: by the Jobs that they list, by their bed, by their namespace.
-_BY_JOB, _BY_BED, _BY_NAMESPACE = "planned job", "bed", "namespace"
+#: The index of plans by the Jobs that they list.
+PLANS_BY_JOB = "planned job"
+#: Those by their bed, and by their namespace.
+_BY_BED, _BY_NAMESPACE = "bed", "namespace"
 #: The index of records by the Jobs that plans have.
 _BY_CLAIMED = "claimed job"
 
@@ -46,7 +48,7 @@ def _claimed_names(record: SchedulingClaims) -> Iterable[str]:
     return (f"{namespace}/{job.name}" for one in record.status.holders for job in one.jobs)
 
 
-PLAN_INDEXES = {_BY_JOB: _job_names, _BY_BED: _bed_names, _BY_NAMESPACE: _namespaces}
+PLAN_INDEXES = {PLANS_BY_JOB: _job_names, _BY_BED: _bed_names, _BY_NAMESPACE: _namespaces}
 CLAIMS_INDEXES = {_BY_CLAIMED: _claimed_names}
 
 
@@ -98,7 +100,7 @@ class PlansReconciler:
         if not _concerns(change.before, change.after):
             return
         name = f"{job.metadata.namespace}/{job.metadata.name}"
-        plans = tuple(self._plans.by(_BY_JOB, name))
+        plans = tuple(self._plans.by(PLANS_BY_JOB, name))
         yield from (plan.key for plan in plans)
         if plans or self._records.count(_BY_CLAIMED, name):
             yield _claims_key(job.metadata.namespace)
