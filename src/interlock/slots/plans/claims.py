@@ -31,6 +31,7 @@ Why plans never wait in a ring, whatever their lists say and in whichever order:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -191,8 +192,8 @@ def _want(
             slots=resolved.slots.get(name, ()),
             version=job.version,
         )
-        for name, job in found.items()
-        if job is not None and name in lacks
+        for name in lacks
+        if (job := found[name]) is not None
     )
     if mine is not None:
         holder = replace(mine, jobs=(*mine.jobs, *jobs), version=plan.version)
@@ -260,7 +261,7 @@ def _resolved(
             return ()
         return given or tuple(seats[at] for at in positions or ())
 
-    spec = plan.spec
+    spec, lacks = plan.spec, frozenset(names)
     if mine is not None:
         part = mine.slots
     else:
@@ -269,11 +270,11 @@ def _resolved(
     slots = {
         job.name: ids(job.slot_ids, job.positions, job.name)
         for job in (spec.slot_based.jobs if spec.slot_based is not None else ())
-        if job.name in names
+        if job.name in lacks
     }
-    most, queue = len(seats) if part is None else len(part), spec.queue_based or ()
+    most, entries = len(seats) if part is None else len(part), Counter(spec.queue_based or ())
     for name in names:
-        if queue.count(name) > most:
+        if entries[name] > most:
             # It would keep the part from all others, and never have its turn.
             flaws.append(PlanWait(reason=PlanWaitReason.TOO_FEW_SLOTS, job=name))
     for name, named in slots.items():
@@ -306,9 +307,10 @@ def _overtaking(
     lacks: list[str], wanted: PlanHolder, before: list[PlanHolder]
 ) -> Iterator[PlanWait]:
     """Who was made earlier and waits for some of the same."""
+    names = frozenset(lacks)
     for older in before:
         by = f"scheduling/{older.scheduling}"
-        same = next((job.name for job in older.jobs if job.name in lacks), None)
+        same = next((job.name for job in older.jobs if job.name in names), None)
         shared = _shared(wanted, older)
         if same is not None or shared is not None:
             yield PlanWait(

@@ -67,14 +67,16 @@ _ABOUT_TO = frozenset({JobPhase.STARTING, JobPhase.PENDING})
 
 
 class _Seating(Struct, frozen=True, kw_only=True):
-    """The plan's part of the bed."""
+    """The plan's Jobs that are not over, and its part of the bed."""
 
-    #: Every slot in it, by position.
-    seats: tuple[str, ...]
+    #: In their order.
+    alive: tuple[tuple[ClaimedJob, Job], ...] = ()
+    #: Every slot of the part, by position.
+    seats: tuple[str, ...] = ()
     #: Who is in a slot, or was told it, as `job/NAME`.
-    taken: dict[str, str]
+    taken: dict[str, str] = {}
     #: The slots that each of the plan's Jobs is in.
-    held: dict[str, frozenset[str]]
+    held: dict[str, frozenset[str]] = {}
 
     @property
     def free(self) -> tuple[str, ...]:
@@ -94,14 +96,14 @@ def decide_plan(view: PlanView, now: datetime) -> Decision:
         return Decision()
     if not held_back:
         return Decision((AddFinalizer(plan, PLAN_FINALIZER),), reason="is a new plan")
-    jobs = tuple(_job_in_plan(view, holder, name) for name in _names(plan, holder))
+    jobs = tuple(_jobs_in_plan(view, holder))
     has_failed = plan.status.state is PlanState.FAILED or (
         plan.spec.when_failed is WhenFailed.STOP
         and any(job.state is PlannedState.FAILED for job in jobs)
     )
     seating = _seating(view, holder)
     if holder is not None and not has_failed:
-        writes = _claims(view, holder) or _orders(view, holder, seating)
+        writes = _claims(plan, seating) or _orders(view, holder, seating)
         if writes:
             # How it goes is told at the next look, which these writes bring about.
             return _written(writes, now)
@@ -117,11 +119,6 @@ def _written(writes: list[ReviseJob], now: datetime) -> Decision:
     told = f"tells {names} their slots" if is_order else f"claims {names}"
     more = len(writes) > _AT_ONCE
     return Decision(tuple(writes[:_AT_ONCE]), now if more else None, told)
-
-
-def _names(plan: Scheduling, holder: PlanHolder | None) -> tuple[str, ...]:
-    has = [job.name for job in holder.jobs] if holder is not None else []
-    return tuple(dict.fromkeys((*jobs_of(plan.spec), *has)))
 
 
 def _job(view: PlanView, name: str) -> Job | None:
@@ -151,17 +148,16 @@ def _told_slots(plan: Scheduling, job: Job) -> tuple[str, ...] | None:
 # What it writes to its Jobs
 
 
-def _claims(view: PlanView, holder: PlanHolder) -> list[ReviseJob]:
+def _claims(plan: Scheduling, seating: _Seating) -> list[ReviseJob]:
     """Write the plan into those of its Jobs that do not say so yet.
 
     What another plan told such a Job, or a person, counts for nothing: the record has the last
     word. One that runs is let be.
     """
-    plan = view.plan
     request = SlotsRequest(scheduling=plan.metadata.name)
     return [
         ReviseJob(job, replace(job.spec, slots=request))
-        for _, job in _alive(view, holder)
+        for _, job in seating.alive
         if not _is_claimed(plan, job) and not is_admitted(job)
     ]
 
@@ -169,11 +165,11 @@ def _claims(view: PlanView, holder: PlanHolder) -> list[ReviseJob]:
 def _orders(view: PlanView, holder: PlanHolder, seating: _Seating) -> list[ReviseJob]:
     """Tell those Jobs their slots whose turn it is."""
     plan, bed = view.plan, view.bed
-    if bed is None or (not _is_relaxed(plan) and _unconfirmed(view, holder, seating)):
+    if bed is None or (not _is_relaxed(plan) and _unconfirmed(plan, seating)):
         return []
-    placed = _placed(view, holder, seating)
+    placed = _placed(plan, seating)
     orders = []
-    for claimed, job in _alive(view, holder):
+    for claimed, job in seating.alive:
         slots = placed.get(claimed.name)
         if slots is not None and not is_admitted(job):
             request = SlotsRequest(
@@ -187,57 +183,57 @@ def _is_relaxed(plan: Scheduling) -> bool:
     return plan.spec.slot_based is not None and plan.spec.slot_based.mode is PlanMode.RELAXED
 
 
-def _waiting(view: PlanView, holder: PlanHolder) -> list[ClaimedJob]:
+def _waiting(plan: Scheduling, seating: _Seating) -> list[ClaimedJob]:
     """The plan's Jobs that were not told their slots, in their order."""
     return [
         claimed
-        for claimed, job in _alive(view, holder)
-        if _told_slots(view.plan, job) is None and not is_admitted(job)
+        for claimed, job in seating.alive
+        if _told_slots(plan, job) is None and not is_admitted(job)
     ]
 
 
-def _unconfirmed(view: PlanView, holder: PlanHolder, seating: _Seating) -> list[Job]:
+def _unconfirmed(plan: Scheduling, seating: _Seating) -> list[Job]:
     """The plan's Jobs that do not have all the slots they were told."""
     return [
         job
-        for _, job in _alive(view, holder)
-        if not seating.held.get(job.metadata.name, frozenset())
-        >= set(_told_slots(view.plan, job) or ())
+        for _, job in seating.alive
+        if not seating.held.get(job.metadata.name, frozenset()) >= set(_told_slots(plan, job) or ())
     ]
 
 
-def _queue(view: PlanView, holder: PlanHolder) -> list[str]:
+def _queue(plan: Scheduling, seating: _Seating) -> list[str]:
     """What is left of a queue."""
-    names = {claimed.name for claimed in _waiting(view, holder)}
-    return [name for name in view.plan.spec.queue_based or () if name in names]
+    names = {claimed.name for claimed in _waiting(plan, seating)}
+    return [name for name in plan.spec.queue_based or () if name in names]
 
 
-def _placed(view: PlanView, holder: PlanHolder, seating: _Seating) -> Placed:
-    plan = view.plan
+def _placed(plan: Scheduling, seating: _Seating) -> Placed:
     if plan.spec.slot_based is None:
-        return place_queue(_queue(view, holder), seating.free, len(seating.seats))
-    jobs = [(claimed.name, claimed.slots) for claimed in _waiting(view, holder)]
+        return place_queue(_queue(plan, seating), seating.free, len(seating.seats))
+    jobs = [(claimed.name, claimed.slots) for claimed in _waiting(plan, seating)]
     return place_named(jobs, frozenset(seating.free), plan.spec.slot_based.mode)
 
 
 def _seating(view: PlanView, holder: PlanHolder | None) -> _Seating:
     """The plan's part of its bed, and who is where."""
     bed = view.bed
+    alive = tuple(_alive(view, holder)) if holder is not None else ()
     if bed is None or holder is None:
-        return _Seating(seats=(), taken={}, held={})
+        return _Seating(alive=alive)
     part = None if holder.slots is None else set(holder.slots)
     seats = (seat.id for seat in seats_of(bed.status.places))
     taken: dict[str, str] = {}
     held: dict[str, frozenset[str]] = {}
-    alive = {job.metadata.uid: job for _, job in _alive(view, holder)}
-    for job in alive.values():
+    mine = {job.metadata.uid: job for _, job in alive}
+    for job in mine.values():
         taken.update(dict.fromkeys(_told_slots(view.plan, job) or (), f"job/{job.metadata.name}"))
     for one in bed.status.holders:
         taken.update(dict.fromkeys(one.slots, f"job/{one.job}"))
-        mine = alive.get(one.uid)
-        if mine is not None and one.epoch == mine.status.admission.epoch:
+        job_in = mine.get(one.uid)
+        if job_in is not None and one.epoch == job_in.status.admission.epoch:
             held[one.job] = frozenset(one.slots)
     return _Seating(
+        alive=alive,
         seats=tuple(slot for slot in seats if part is None or slot in part),
         taken=taken,
         held=held,
@@ -247,15 +243,24 @@ def _seating(view: PlanView, holder: PlanHolder | None) -> _Seating:
 # What it tells of itself
 
 
-def _job_in_plan(view: PlanView, holder: PlanHolder | None, name: str) -> JobInPlan:
-    """How a Job of the plan goes. How it ended is told once."""
-    before = next((job for job in view.plan.status.jobs if job.name == name), None)
-    if before is not None and before.state in OVER:
-        return before
+def _jobs_in_plan(view: PlanView, holder: PlanHolder | None) -> Iterator[JobInPlan]:
+    """How the Jobs of the plan go. How one ended is told once."""
+    before = {job.name: job for job in view.plan.status.jobs}
+    claimed = {job.name: job for job in holder.jobs} if holder is not None else {}
+    for name in dict.fromkeys((*jobs_of(view.plan.spec), *claimed)):
+        known = before.get(name)
+        if known is not None and known.state in OVER:
+            yield known
+        else:
+            yield _job_in_plan(view, holder, claimed.get(name), known or JobInPlan(name=name))
+
+
+def _job_in_plan(
+    view: PlanView, holder: PlanHolder | None, claimed: ClaimedJob | None, before: JobInPlan
+) -> JobInPlan:
+    """How a Job of the plan goes that was not over before."""
+    name = before.name
     job = _job(view, name)
-    claimed = (
-        next((one for one in holder.jobs if one.name == name), None) if holder is not None else None
-    )
     if claimed is None or holder is None:
         if job is None or not has_ended(job):
             return JobInPlan(name=name)
@@ -264,7 +269,7 @@ def _job_in_plan(view: PlanView, holder: PlanHolder | None, name: str) -> JobInP
         if is_spent(claimed, holder, view.claims):
             told = "it was deleted"
             return JobInPlan(name=name, state=PlannedState.FAILED, message=told)
-        return before or JobInPlan(name=name)
+        return before
     slots = _told_slots(view.plan, job) or ()
     if has_ended(job):
         return _ended(job, slots)
@@ -309,7 +314,7 @@ def _status(
     else:
         found = islice(_waits(view, holder, seating, now), _TOLD)
         waits = tuple(replace(wait, message=plan_wait_words(wait, plan)) for wait in found)
-        state = _live_plan_state(states, view, holder, seating)
+        state = _live_plan_state(states, plan, holder, seating)
     return replace(
         plan.status,
         observed_generation=plan.metadata.generation,
@@ -325,11 +330,11 @@ def _status(
 
 
 def _live_plan_state(
-    states: list[PlannedState], view: PlanView, holder: PlanHolder | None, seating: _Seating
+    states: list[PlannedState], plan: Scheduling, holder: PlanHolder | None, seating: _Seating
 ) -> PlanState:
     if holder is None or PlannedState.ACQUIRING in states:
         return PlanState.ACQUIRING
-    if _unconfirmed(view, holder, seating):
+    if _unconfirmed(plan, seating):
         return PlanState.CONFIRMING
     if PlannedState.IN_QUEUE in states:
         return PlanState.SUBMITTING
@@ -359,7 +364,7 @@ def _waits(
             yield from (*want.flaws, *want.waits)
     if holder is None:
         return
-    unconfirmed = _unconfirmed(view, holder, seating)
+    unconfirmed = _unconfirmed(view.plan, seating)
     for job in unconfirmed:
         name = job.metadata.name
         has = seating.held.get(name, frozenset())
@@ -369,20 +374,20 @@ def _waits(
             reason=PlanWaitReason.NOT_CONFIRMED, job=name, slots=lacks, held_by=next(others, "")
         )
     if not unconfirmed or _is_relaxed(view.plan):
-        yield from _turn_waits(view, holder, seating)
+        yield from _turn_waits(view.plan, seating)
 
 
-def _turn_waits(view: PlanView, holder: PlanHolder, seating: _Seating) -> Iterator[PlanWait]:
+def _turn_waits(plan: Scheduling, seating: _Seating) -> Iterator[PlanWait]:
     """What the next Job in turn waits for; of a relaxed plan every Job."""
-    if view.plan.spec.slot_based is None:
-        queue = _queue(view, holder)
+    if plan.spec.slot_based is None:
+        queue = _queue(plan, seating)
         if queue and queue.count(queue[0]) > len(seating.seats):
             yield PlanWait(reason=PlanWaitReason.TOO_FEW_SLOTS, job=queue[0])
         elif queue:
             yield from _taken_waits(queue[0], seating.seats, seating)
         return
-    waiting = _waiting(view, holder)
-    for claimed in waiting if _is_relaxed(view.plan) else waiting[:1]:
+    waiting = _waiting(plan, seating)
+    for claimed in waiting if _is_relaxed(plan) else waiting[:1]:
         gone = tuple(slot for slot in claimed.slots if slot not in seating.seats)
         if gone:
             yield PlanWait(reason=PlanWaitReason.NO_SLOT, job=claimed.name, slots=gone)
