@@ -13,7 +13,7 @@ ROWS: tuple[tuple[str, str, tuple[str, ...], str, bool, str], ...] = (
     ("QueueQuota", "queuequotas", (), "interlock.dev/v1alpha1", False, ""),
     ("TestBed", "testbeds", ("tb",), "interlock.dev/v1alpha1", True, "copied"),
     ("TestBedSlots", "testbedslots", (), "interlock.dev/v1alpha1", True, ""),
-    ("Scheduling", "schedulings", ("sched",), "interlock.dev/v1alpha1", True, ""),
+    ("Scheduling", "schedulings", ("sched",), "interlock.dev/v1alpha1", True, "copied"),
     ("SchedulingClaims", "schedulingclaims", (), "interlock.dev/v1alpha1", True, ""),
     ("Namespace", "namespaces", ("ns",), "v1", False, ""),
     ("Node", "nodes", ("no",), "v1", False, ""),

@@ -460,6 +460,7 @@ SCHEDULINGS = register(
         columns=columns.SCHEDULING_COLUMNS,
         selectable=(".status.state", ".spec.testBed"),
         is_held_back=True,
+        moves=Moves.COPIED,
         title=_plan_title,
         status_line=_plan_line,
     )

@@ -229,6 +229,16 @@ def test_a_job_that_needs_more_than_the_part_has_waits_for_the_bed_to_grow() -> 
     assert desk.placed("a") == [0, 1, 2]
 
 
+def test_a_job_that_was_told_slots_which_are_gone_since_is_told_others() -> None:
+    desk = a_desk(a_queue_plan("plan", "aa"), jobs="a", nodes=2)
+    desk.settle()
+    assert desk.job("a").spec.slots.ids == ("n0/0", "n1/0")  # type: ignore[union-attr]
+    desk.resize(nodes=1)
+    desk.go_on()
+
+    assert desk.job("a").spec.slots.ids == ("n0/0", "n0/1")  # type: ignore[union-attr]
+
+
 def test_a_plan_is_extended_while_it_goes_on() -> None:
     desk = a_desk(a_queue_plan("plan", "aa"), jobs="abc", nodes=1)
     desk.go_on()
@@ -421,6 +431,7 @@ def test_a_job_that_was_not_heard_of_is_not_gone() -> None:
 def test_a_plan_whose_bed_was_not_heard_of_waits() -> None:
     desk = a_desk(a_queue_plan("plan", "ab"), jobs="ab")
     desk.go_on()
+    desk.put_back("b")
     late = desk.a_plane()
     late.hear("SchedulingClaims", "Scheduling", "Job")
     late.apply(late.look(plan_key("plan")))

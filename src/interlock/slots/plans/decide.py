@@ -152,13 +152,21 @@ def _claims(plan: Scheduling, seating: _Seating) -> list[ReviseJob]:
     """Write the plan into those of its Jobs that do not say so yet.
 
     What another plan told such a Job, or a person, counts for nothing: the record has the last
-    word. One that runs is let be.
+    word. Nor does what it was told of slots that are not there any more, if it waits for them yet.
+    One that runs is let be.
     """
     request = SlotsRequest(scheduling=plan.metadata.name)
+    there = frozenset(seating.seats)
+
+    def is_good(job: Job) -> bool:
+        # Of a bed that was not heard of nothing is known to be gone.
+        told = _told_slots(plan, job) if there else None
+        return _is_claimed(plan, job) and there.issuperset(told or ())
+
     return [
         ReviseJob(job, replace(job.spec, slots=request))
         for _, job in seating.alive
-        if not _is_claimed(plan, job) and not is_admitted(job)
+        if not is_admitted(job) and not is_good(job)
     ]
 
 
