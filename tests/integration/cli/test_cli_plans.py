@@ -79,10 +79,14 @@ def test_a_queue_has_its_turns_and_tells_of_them(interlock: Program, server: Ser
     assert "it waits for its turn in scheduling/evening" in interlock("why", "b")
     assert "b waits for slots machine/0, machine/1, machine/2" in interlock("get", "schedulings")
 
+    drawn = interlock("slots", "bed")
+    assert "scheduling/evening   queue, 0 of 3 jobs over, Submitting; b waits for" in drawn
+
     (interlock.folder / "go").touch()
     status = plans_are(client, evening="Completed")["evening"]["status"]
 
     assert (status["total"], status["completed"], status["failed"]) == (3, 2, 1)
+    assert "scheduling" not in interlock("slots", "bed")
     assert slots_of(client, "a") == ["machine/0", "machine/1", "machine/2"]
     assert slots_of(client, "b") == ["machine/0", "machine/1"]
     assert slots_of(client, "c") == ["machine/2"]
