@@ -125,6 +125,8 @@ def is_left_alone(
     """
     if is_evicting(job) or not job.spec.active or REQUEUE_ANNOTATION in job.metadata.annotations:
         return False
+    if not has_its_slots(job):
+        return False
     if queue is not None and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN:
         return False
     return not policy_of(job, queue, system).is_on

@@ -139,6 +139,8 @@ class AdmissionReconciler:
         if moved or asked != asks or _frees(before, after) or _lets_go_on(before, after):
             yield from (ask.key for ask in asked)
             yield from (ask.key for ask in asks)
+        if before is not None and _frees(before, after):
+            yield from self._held_by(before)
         if moved and after is not None and not is_admitted(after):
             yield from self._overtaken(after, asks)
 
@@ -147,6 +149,12 @@ class AdmissionReconciler:
         if after is None or not concerns_eviction(before, after):
             return False
         return not is_left_alone(after, self._queues.queue_of(after), self._queues.system)
+
+    def _held_by(self, job: Job) -> Iterator[Key]:
+        """The records that name a Job, which may ask for something else by now."""
+        for name in self._known.kinds:
+            found = self._known.records[name].by(BY_HOLDER, job.metadata.uid)
+            yield from (record.key for record in found)
 
     def _could_fit(self, key: Key, asks: tuple[Ask, ...]) -> bool:
         """Whether there is as much of everything as a Job asks for; if not, it is in nobody's way.
