@@ -59,9 +59,11 @@ from interlock.resources.metadata import Resource
 from interlock.resources.modes import Mode
 from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.scheduling import Scheduling, SchedulingClaims
 from interlock.resources.tasks import MOST_AT_ONCE, TaskReport
 from interlock.resources.test_bed import TestBed, TestBedSlots
 from interlock.schedules.reconciler import SchedulesReconciler
+from interlock.slots.plans.reconciler import CLAIMS_INDEXES, PLAN_INDEXES, PlansReconciler
 from interlock.slots.reconciler import SlotsReconciler
 from interlock.store.contract import Journal, Store
 
@@ -159,6 +161,11 @@ def _slots(site: Site) -> Reconciler:
     return SlotsReconciler(caches.of(TestBed), caches.of(TestBedSlots), nodes)
 
 
+def _plans(site: Site) -> Reconciler:
+    of = site.caches.of
+    return PlansReconciler(of(Scheduling), of(SchedulingClaims), of(Job), of(TestBedSlots))
+
+
 def _garbage(site: Site) -> Reconciler:
     return Garbage(site.caches, site.proofs)
 
@@ -176,6 +183,11 @@ ROOMS: list[Room] = [
         },
     ),
     Room(name="slots", make=_slots),
+    Room(
+        name="plans",
+        make=_plans,
+        indexes={Scheduling: PLAN_INDEXES, SchedulingClaims: CLAIMS_INDEXES},
+    ),
     Room(name="execution", make=_execution, indexes={Job: {BY_PARENT: parents_of}}),
     Room(name="garbage", make=_garbage, collects=True),
 ]

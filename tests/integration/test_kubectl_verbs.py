@@ -268,6 +268,8 @@ def test_what_the_server_has(kubectl: Kubectl) -> None:
         "locks",
         "queuequotas",
         "queues",
+        "schedulingclaims",
+        "schedulings",
         "testbeds",
         "testbedslots",
     ]

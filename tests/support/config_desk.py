@@ -110,11 +110,11 @@ class Plane:
     def hear(self) -> None:
         """Take in all that is stored."""
         for cache in (self.jobs, self.configs, self.calendars):
-            _refresh(cache, self._store)
+            refresh(cache, self._store)
 
     def hear_configs(self) -> None:
         """Take in the configs alone: what they say of Jobs was not heard yet."""
-        _refresh(self.configs, self._store)
+        refresh(self.configs, self._store)
 
     def look(self, config: str, now: datetime) -> Decision:
         """Decide by what was heard."""
@@ -265,7 +265,8 @@ def _hour(at: datetime) -> str:
     return f"{at:%H:%M}" if at.second == 0 else f"{at:%H:%M:%S}"
 
 
-def _refresh(cache: Cache[Any], store: MemoryStore) -> None:
+def refresh(cache: Cache[Any], store: MemoryStore) -> None:
+    """Have a cache hear of all that is stored."""
     page = run_now(store.list(cache.kind))
     listed = {item.key for item in page.items}
     for item in page.items:

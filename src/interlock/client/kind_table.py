@@ -13,6 +13,8 @@ ROWS: tuple[tuple[str, str, tuple[str, ...], str, bool, str], ...] = (
     ("QueueQuota", "queuequotas", (), "interlock.dev/v1alpha1", False, ""),
     ("TestBed", "testbeds", ("tb",), "interlock.dev/v1alpha1", True, "copied"),
     ("TestBedSlots", "testbedslots", (), "interlock.dev/v1alpha1", True, ""),
+    ("Scheduling", "schedulings", ("sched",), "interlock.dev/v1alpha1", True, "copied"),
+    ("SchedulingClaims", "schedulingclaims", (), "interlock.dev/v1alpha1", True, ""),
     ("Namespace", "namespaces", ("ns",), "v1", False, ""),
     ("Node", "nodes", ("no",), "v1", False, ""),
     ("Lease", "leases", (), "coordination.k8s.io/v1", True, ""),

@@ -45,6 +45,7 @@ from interlock.reporting.parameters import (
     number_in,
 )
 from interlock.reporting.pending_places import PendingPlaces
+from interlock.reporting.plan_why import plans_of
 from interlock.reporting.queue_lines import WAITERS, QueueAnswer, QueueDetail, QueueReader
 from interlock.reporting.schedule_reader import ScheduleReader
 from interlock.reporting.schedule_why import ScheduleWhy
@@ -61,6 +62,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key
 from interlock.resources.queue import Queue, QueueQuota
 from interlock.resources.ready_gate import WaitForPodsReady
+from interlock.resources.scheduling import Scheduling
 from interlock.resources.steps import TARGET_PATH
 from interlock.resources.test_bed import TestBed, TestBedSlots
 from interlock.resources.transitions import has_ended
@@ -143,6 +145,7 @@ class Reporting:
             caches.get("Namespace"),
         )
         self._lines = LineReader(self._jobs, caches.of(Lock), self.queues.has_part)
+        self._plans = caches.of(Scheduling)
         self._beds = BedReader(self._jobs, caches.of(TestBed), caches.of(TestBedSlots))
         self._journal = journal
         self._logs = logs
@@ -405,6 +408,7 @@ class Reporting:
             queue=queue,
             slots=self._beds.wait_of(job) if not has_ended(job) else None,
             knows_slots=True,
+            plans=plans_of(job, self._plans),
             stalled=self._stalled(),
         )
         return json_answer(explain(view, self._clock.now()))

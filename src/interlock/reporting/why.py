@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from interlock.control.backoff import LONGEST_S
 from interlock.reporting.estimate import (
@@ -18,6 +19,7 @@ from interlock.reporting.estimate import (
     pace_of,
 )
 from interlock.reporting.operation_why import operation_words, part_words, step_details, step_waits
+from interlock.reporting.plan_why import plan_words
 from interlock.reporting.queue_why import (
     QueueView,
     QueueWait,
@@ -48,6 +50,7 @@ from interlock.resources.lock import Holder, Lock, is_held_by
 from interlock.resources.metadata import Order, Trouble
 from interlock.resources.placement import UNSCHEDULED, placed, pods_scheduled
 from interlock.resources.readiness import counted, granted_to, pods_ready
+from interlock.resources.scheduling import Scheduling
 from interlock.resources.tasks import EndedTask, StopCause, TaskState, TaskStatus, attempt_in_words
 from interlock.resources.transitions import ended_at, has_ended, is_admitted
 from interlock.resources.values.amounts import format_milli
@@ -111,6 +114,8 @@ class WhyView(Struct, frozen=True, kw_only=True):
     slots: tuple[Wait, tuple[Blocker, ...]] | None = None
     #: Whether that was worked out; else what was written down is told.
     knows_slots: bool = False
+    #: The plans that list it.
+    plans: tuple[Scheduling, ...] = ()
     #: Why the server starts nothing at all now; empty when it does.
     stalled: str = ""
 
@@ -241,7 +246,7 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
     job = view.job
     if job.status.phase is JobPhase.QUEUED:
         recorded = [w for w in job.status.admission.waits if not _is_asked_anew(w, view)]
-        waits = [_held_back(job, wait, now) for wait in recorded]
+        waits = [_in_plan(view, _held_back(job, wait, now)) for wait in recorded]
         if view.slots is not None:
             waits.append(_held_back(job, view.slots[0], now, view.slots[1]))
         for request in lock_requests(job.spec):
@@ -255,6 +260,16 @@ def _waits(view: WhyView, now: datetime) -> tuple[Waiting, ...]:
     )
     of_tasks = (*_launch_waits(job, now), *_retry_waits(job, now), *retried)
     return (*stalls(stalled), *of_tasks, *_part_waits(view))
+
+
+def _in_plan(view: WhyView, wait: Waiting) -> Waiting:
+    """A wait for a plan, in the words of those that list the Job."""
+    if wait.reason not in _OF_PLANS:
+        return wait
+    told = dict(plan_words(view.job, view.plans))
+    if not told:
+        return wait
+    return replace(wait, message="; ".join(told.values()), key=wait.key or next(iter(told)))
 
 
 def _part_waits(view: WhyView) -> Iterable[Waiting]:
@@ -272,6 +287,7 @@ def _is_asked_anew(wait: Wait, view: WhyView) -> bool:
     )
 
 
+_OF_PLANS = frozenset({WaitReason.UNCLAIMED.value, WaitReason.IN_PLAN.value})
 _OF_SLOTS = frozenset({WaitReason.SLOTS_TAKEN, WaitReason.BED_TOO_SMALL, WaitReason.NO_TEST_BED})
 _OF_QUEUES = frozenset(
     {

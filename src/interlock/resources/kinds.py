@@ -21,6 +21,7 @@ from interlock.resources.checks.calendars import calendar_doubts, check_calendar
 from interlock.resources.checks.job_changes import check_job_change
 from interlock.resources.checks.jobs import check_job
 from interlock.resources.checks.schedules import check_controlled_job, check_job_config
+from interlock.resources.checks.schedulings import check_scheduling, check_scheduling_change
 from interlock.resources.checks.validator import check_rules
 from interlock.resources.checks.weekdays import weekday_doubts
 from interlock.resources.cluster import Lease, Namespace, Node
@@ -44,6 +45,12 @@ from interlock.resources.naming import (
 )
 from interlock.resources.queue import Queue, QueueQuota, QuotaStatus
 from interlock.resources.rules import DnsLabel, Matches
+from interlock.resources.scheduling import (
+    Scheduling,
+    SchedulingClaims,
+    SchedulingClaimsStatus,
+    SchedulingStatus,
+)
 from interlock.resources.test_bed import TestBed, TestBedSlots, TestBedSlotsStatus
 
 T = TypeVar("T")
@@ -299,6 +306,24 @@ def _slots_line(record: TestBedSlots, status: TestBedSlotsStatus) -> str:
     return f"test bed {record.spec.test_bed}: {there} slots, {held} held"
 
 
+def _plan_title(plan: Scheduling) -> str:
+    return f"scheduling {plan.metadata.name}"
+
+
+def _plan_line(plan: Scheduling, status: SchedulingStatus) -> str:
+    over = status.completed + status.failed
+    return f"scheduling {plan.metadata.name}: {status.state.value}, {over} of {status.total} over"
+
+
+def _plan_claims_title(_: SchedulingClaims) -> str:
+    return "claims of schedulings"
+
+
+def _plan_claims_line(_: SchedulingClaims, status: SchedulingClaimsStatus) -> str:
+    holders = ", ".join(holder.scheduling for holder in status.holders)
+    return f"schedulings that have what they need: {holders or 'none'}"
+
+
 JOBS = register(
     Kind(
         type=Job,
@@ -422,6 +447,33 @@ TEST_BED_SLOTS = register(
         title=_slots_title,
         is_needed=_are_held,
         status_line=_slots_line,
+    )
+)
+SCHEDULINGS = register(
+    Kind(
+        type=Scheduling,
+        plural="schedulings",
+        short_names=("sched",),
+        categories=("all", "interlock"),
+        check=check_scheduling,
+        check_change=check_scheduling_change,
+        columns=columns.SCHEDULING_COLUMNS,
+        selectable=(".status.state", ".spec.testBed"),
+        is_held_back=True,
+        moves=Moves.COPIED,
+        title=_plan_title,
+        status_line=_plan_line,
+    )
+)
+SCHEDULING_CLAIMS = register(
+    Kind(
+        type=SchedulingClaims,
+        plural="schedulingclaims",
+        categories=("interlock",),
+        made_by_system=True,
+        columns=columns.SCHEDULING_CLAIMS_COLUMNS,
+        title=_plan_claims_title,
+        status_line=_plan_claims_line,
     )
 )
 NAMESPACES = register(

@@ -65,6 +65,7 @@ from interlock.resources.schedule import (
     TEMPLATE_HASH_ANNOTATION,
     TIMEZONE_ANNOTATION,
 )
+from interlock.resources.scheduling import PUT_BACK_ANNOTATION
 from interlock.resources.transitions import has_ended, is_admitted
 
 PREFIX = f"{GROUP}/"
@@ -212,6 +213,10 @@ MARKS: tuple[Mark, ...] = (
     Mark(
         OFFSET_ANNOTATION, _JOB, Writer.MAKER, Given.WITH_OBJECT,
         "The seconds that its ControlledJob adds to that zone.",
+    ),
+    Mark(
+        PUT_BACK_ANNOTATION, _JOB, Writer.PLANE, Given.NEVER,
+        "The uids of the Schedulings that have put it back, and so never claim it again.",
     ),
     Mark(
         NEEDS_BOOKS_ANNOTATION, _JOB, Writer.PLANE, Given.NEVER,

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from interlock.testing.serving import PATIENCE_S
 
-_JOBS = "/apis/interlock.dev/v1alpha1/namespaces/default/jobs"
+_PLACE = "/apis/interlock.dev/v1alpha1/namespaces/default"
+_JOBS = f"{_PLACE}/jobs"
 
 Object = dict[str, Any]
 
@@ -54,14 +55,19 @@ class Client:
         """Delete a Job; it may go later."""
         return self._good(*self.ask("DELETE", f"{_JOBS}/{name}"))
 
-    def wait(self, done: Callable[[dict[str, Object]], bool]) -> dict[str, Object]:
+    def wait(
+        self, done: Callable[[dict[str, Object]], bool], plural: str = "jobs"
+    ) -> dict[str, Object]:
         """Follow all Jobs until the condition holds of them, by name; returns them.
 
-        A Job that nobody looked at yet has an empty status here, as conditions read it.
+        A Job that nobody looked at yet has an empty status here, as conditions read it. `plural`
+        is for those of another kind.
         """
-        listed = self._good(*self.ask("GET", _JOBS))
+        place = f"{_PLACE}/{plural}"
+        listed = self._good(*self.ask("GET", place))
         jobs = {job["metadata"]["name"]: _with_status(job) for job in listed["items"]}
-        events = self._events(listed["metadata"]["resourceVersion"])
+        version = listed["metadata"]["resourceVersion"]
+        events = _Events(self._place, f"{place}?watch=1&resourceVersion={version}")
         while not done(jobs):
             event = next(events)
             name = event["object"]["metadata"].get("name", "")
@@ -79,9 +85,6 @@ class Client:
             return name in jobs and phase_of(jobs[name]) in phases
 
         return self.wait(is_there)[name]
-
-    def _events(self, version: str) -> _Events:
-        return _Events(self._place, f"{_JOBS}?watch=1&resourceVersion={version}")
 
     def _good(self, status: int, body: Any) -> Object:
         assert status < 300, body

@@ -8,13 +8,19 @@ import pytest
 
 from interlock.admission.claims.claim import COUNT, Ask, ClaimView, total
 from interlock.admission.claims.slots import SLOTS
-from interlock.resources.admission import WaitReason
-from interlock.resources.test_bed import Place, seats_of
+from interlock.admission.reconciler import BY_HOLDER, AdmissionReconciler, holder_uids
+from interlock.control.cache import Cache
+from interlock.control.reconciler import Change
+from interlock.resources.actions import RecordStatus
+from interlock.resources.admission import AdmissionPhase, AdmissionStatus, WaitReason
+from interlock.resources.job import Job, JobStatus
+from interlock.resources.test_bed import Place, TestBedSlots, TestBedSlotsStatus, seats_of
 from interlock.testing.builders import T0
 from support.slot_desk import a_record, a_slot_holder, a_slot_job
 
 #: Two nodes with two slots each: by position n0/0, n1/0, n0/1, n1/1.
 PLACES = (Place(node="n0", id=0, slots=2), Place(node="n1", id=1, slots=2))
+EVICTING = AdmissionStatus(phase=AdmissionPhase.EVICTING)
 
 
 def asked(**spec: Any) -> Ask:
@@ -132,3 +138,21 @@ def test_who_wants_other_slots_is_in_nobodys_way(
 ) -> None:
     assert asked(**one).contends(asked(**other)) is contend
     assert asked(**other).contends(asked(**one)) is contend
+
+
+def test_who_asks_for_no_slots_any_more_has_them_taken_back_once_it_is_put_back() -> None:
+    """Or they would stay taken until somebody asks for some."""
+    held = a_slot_job(bed=None, version=2, status=JobStatus(admission=EVICTING))
+    back = a_slot_job(bed=None, version=3, status=JobStatus(admission=AdmissionStatus(epoch=1)))
+    jobs: Cache[Job] = Cache("Job")
+    records: Cache[TestBedSlots] = Cache("TestBedSlots", {BY_HOLDER: holder_uids})
+    record = a_record(PLACES, a_slot_holder("job", "n0/0"))
+    records.note(record)
+    room = AdmissionReconciler(jobs, {SLOTS: records})
+    jobs.note(held)
+    room.wakes(Change(None, held))
+    jobs.note(back)
+
+    assert record.key in tuple(room.wakes(Change(held, back)))
+    free = TestBedSlotsStatus(places=PLACES)
+    assert room.look(record.key, T0).actions == (RecordStatus(record, free),)

@@ -14,6 +14,7 @@ def test_they_stand_in_the_order_of_a_jobs_life() -> None:
         "schedules",
         "admission",
         "slots",
+        "plans",
         "execution",
         "garbage",
     ]

@@ -149,6 +149,8 @@ class TestDefinitions:
             "queuequotas.interlock.dev",
             "testbeds.interlock.dev",
             "testbedslots.interlock.dev",
+            "schedulings.interlock.dev",
+            "schedulingclaims.interlock.dev",
         ]
 
     @pytest.mark.parametrize("made", definitions(), ids=OURS)

@@ -47,7 +47,17 @@ from interlock.testing.builders import T0, a_job
 
 WORK = JobTemplate(spec=JobSpec(noop=NoopSpec()))
 #: Names with our prefix that are no marks of resources: finalizers, and what is on pods and nodes.
-ELSEWHERE = {"tasks", "contents", "pod", "launch", "job", "job-uid", "task", "attempt"}
+ELSEWHERE = {
+    "tasks",
+    "contents",
+    "claims",
+    "pod",
+    "launch",
+    "job",
+    "job-uid",
+    "task",
+    "attempt",
+}
 
 
 def a_thing(kind: str, **spec: Any) -> Resource:

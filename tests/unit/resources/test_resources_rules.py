@@ -76,6 +76,7 @@ from interlock.resources.rules import (
     rules_of,
 )
 from interlock.resources.schedule import JobTemplate, ScheduleSpec
+from interlock.resources.scheduling import SchedulingSpec, SlotBased, SlottedJob
 from interlock.resources.steps import PythonSpec, Step, StepWork, Target
 from interlock.resources.test_bed import TestBedSlotsSpec, TestBedSpec
 
@@ -99,6 +100,9 @@ GOOD: dict[type[Struct], Body] = {
     QuotaSpec: {"queue": "q"},
     TestBedSpec: {"slotsPerNode": 1},
     TestBedSlotsSpec: {"testBed": "bed"},
+    SchedulingSpec: {"testBed": "bed", "queueBased": ["j"]},
+    SlotBased: {"jobs": [{"name": "j", "positions": [0]}]},
+    SlottedJob: {"name": "j", "positions": [0]},
     AdoptedObject: ADOPTED,
     SelectorRequirement: {"key": "a", "operator": "In", "values": ["a"]},
     LockRequest: {"key": "db"},
@@ -167,6 +171,10 @@ VALUES: dict[tuple[type[Struct], str], Any] = {
     (JobSpec, "slots"): {"testBed": "bed"},
     (SlotsRequest, "testBed"): "bed",
     (SlotsRequest, "ids"): ["node-0/1"],
+    (SchedulingSpec, "queueBased"): ["j"],
+    (SchedulingSpec, "slotBased"): {"jobs": [{"name": "j", "positions": [0]}]},
+    (SlottedJob, "slotIds"): ["node-0/1"],
+    (SlottedJob, "positions"): [0],
     (QuotaSpec, "queue"): "q",
     (QuotaSpec, "cohort"): "c",
     (QueueSpec, "cohort"): "c",
@@ -192,6 +200,7 @@ TEXTS: dict[str, tuple[list[str], list[str]]] = {
         ["a/b:c.d_e-F9", "..a/b..", "x" * 200],
         ["", "/a", "a/", "a//b", "a b", "a/../b", ".", "x" * 201],
     ),
+    "slotIds": (["a/0", "a-b.c/999"], ["", "a", "a/01", "A/1", "a/1000"]),
     "ids": (["a/0", "a-b.c/999", "0/1"], ["", "a", "a/01", "A/1", "a/1000", "a/-1", "-a/1"]),
     "nodeLabel": (["a", "a.b/c_D", "a/" + "x" * 63], ["", "a b", "/a", "x" * 64, "A/a"]),
     "redact": (["a", "db.key", "x" * 253], ["", "a b", "x" * 254]),
@@ -406,9 +415,13 @@ def many(name: str, kind: shape.Type, count: int) -> list[Any]:
     """So many items of a list that are good, and all different."""
     assert isinstance(kind, shape.VarTupleType)
     item = plain(kind.item_type)[0]
+    if isinstance(item, shape.IntType):
+        return list(range(count))
     if not isinstance(item, shape.StructType):
-        return [f"x/{n}" if name == "ids" else f"x{n}" for n in range(count)]
-    key = {LockRequest: "key", OptionSpec: "name", Step: "name"}.get(item.cls, "")
+        return [f"x/{n}" if name in ("ids", "slotIds") else f"x{n}" for n in range(count)]
+    key = {LockRequest: "key", OptionSpec: "name", Step: "name", SlottedJob: "name"}.get(
+        item.cls, ""
+    )
     return [good(item.cls) | ({key: f"x{n}"} if key else {}) for n in range(count)]
 
 

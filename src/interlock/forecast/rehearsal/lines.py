@@ -12,7 +12,7 @@ from msgspec import Struct
 from interlock.forecast.rehearsal.operation_lines import of_operation
 from interlock.forecast.rehearsal.queue_lines import of_queue
 from interlock.forecast.rehearsal.scenario import LineMatch
-from interlock.forecast.rehearsal.slot_lines import of_seated, of_slots
+from interlock.forecast.rehearsal.slot_lines import of_claims, of_plan, of_seated, of_slots
 from interlock.resources.admission import AdmissionPhase, Wait
 from interlock.resources.controlled_job import ControlledJob, WindowOutcome, WindowRecord
 from interlock.resources.job import Job, is_operation
@@ -20,6 +20,7 @@ from interlock.resources.job_config import JobConfig
 from interlock.resources.metadata import Condition, ConditionStatus, Key, Resource
 from interlock.resources.readiness import PODS_READY, pods_ready, ready_words
 from interlock.resources.schedule import SCHEDULED_AT_ANNOTATION, is_manual
+from interlock.resources.scheduling import Scheduling, SchedulingClaims
 from interlock.resources.tasks import EndedTask, TaskState
 from interlock.resources.test_bed import TestBedSlots
 from interlock.resources.transitions import has_ended
@@ -106,6 +107,12 @@ def _told(before: Resource | None, after: Resource, *, is_gone: bool) -> Iterato
         yield from _of_job(was, after, is_gone=is_gone)
     elif isinstance(after, TestBedSlots):
         yield from of_slots(before if isinstance(before, TestBedSlots) else None, after)
+    elif isinstance(after, SchedulingClaims):
+        yield from of_claims(before if isinstance(before, SchedulingClaims) else None, after)
+    elif isinstance(after, Scheduling):
+        yield from _of_definition(before, after, is_gone=is_gone)
+        yield from of_plan(before if isinstance(before, Scheduling) else None, after)
+        yield from _of_trouble(before, after)
     elif isinstance(after, JobConfig):
         yield from _of_definition(before, after, is_gone=is_gone)
         yield from _of_trouble(before, after)
@@ -172,7 +179,9 @@ def _of_job(before: Job | None, job: Job, *, is_gone: bool) -> Iterator[_Told]:
         yield "Deleted", "", ""
 
 
-def _of_trouble(before: Resource | None, after: Job | JobConfig | ControlledJob) -> Iterator[_Told]:
+def _of_trouble(
+    before: Resource | None, after: Job | JobConfig | ControlledJob | Scheduling
+) -> Iterator[_Told]:
     """What could not be decided or carried out about an object."""
     trouble = after.status.trouble
     was = before.status.trouble if isinstance(before, type(after)) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock.resources.job import Job
+from interlock.resources.scheduling import Scheduling, SchedulingClaims
 from interlock.resources.tasks import TaskState
 from interlock.resources.test_bed import TestBedSlots, held_slots
 
@@ -30,6 +31,33 @@ def of_seated(before: Job | None, job: Job) -> Iterator[_Told]:
     for slot, task in _seated(job).items():
         if was.get(slot) != task:
             yield "SlotOccupied", slot, task
+
+
+def of_claims(before: SchedulingClaims | None, after: SchedulingClaims) -> Iterator[_Told]:
+    """What a change of what plans have tells: a plan has a Job, or not any more."""
+    was, now = _claimed(before) if before is not None else {}, _claimed(after)
+    for claim, (plan, job) in was.items():
+        if claim not in now:
+            yield "Released", f"scheduling/{plan}", f"job/{job}"
+    for claim, (plan, job) in now.items():
+        if claim not in was:
+            yield "Claimed", f"scheduling/{plan}", f"job/{job}"
+
+
+def _claimed(record: SchedulingClaims) -> dict[tuple[str, str], tuple[str, str]]:
+    return {
+        (holder.uid, job.uid): (holder.scheduling, job.name)
+        for holder in record.status.holders
+        for job in holder.jobs
+    }
+
+
+def of_plan(before: Scheduling | None, plan: Scheduling) -> Iterator[_Told]:
+    """How far a plan is, if that is news."""
+    was = before.status.state if before is not None and before.status.observed_generation else None
+    if plan.status.observed_generation and plan.status.state is not was:
+        over = f"{plan.status.completed + plan.status.failed} of {plan.status.total} Jobs over"
+        yield "State", plan.status.state.value, over
 
 
 def _seated(job: Job) -> dict[str, str]:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from interlock.resources.cluster import Lease, Namespace, Node
+from interlock.resources.describe import plan_columns as plans
 from interlock.resources.describe.schedule_columns import (
     CALENDAR,
     CONFIG,
@@ -400,6 +401,45 @@ LOCK_COLUMNS = (
         "The last fencing token.",
         Pointer(".status.lastToken"),
         type="integer",
+    ),
+    AGE,
+)
+SCHEDULING_COLUMNS = (
+    NAME,
+    plain_column("State", plans.state, "How far it is.", Pointer(".status.state")),
+    plain_column("Bed", plans.bed, "Its TestBed.", Pointer(".spec.testBed")),
+    plain_column(
+        "Jobs", plans.total, "How many Jobs it has.", Pointer(".status.total"), type="integer"
+    ),
+    plain_column(
+        "Completed",
+        plans.completed,
+        "How many of them did what they were asked to.",
+        Pointer(".status.completed"),
+        type="integer",
+    ),
+    plain_column(
+        "Failed",
+        plans.failed,
+        "How many of them are over without that.",
+        Pointer(".status.failed"),
+        type="integer",
+    ),
+    AGE,
+    plain_column(
+        "Waits for",
+        plans.waits_for,
+        "What it waits for, and who has it.",
+        Pointer(".status.waits[0].message", "What it waits for first, and who has it."),
+    ),
+)
+SCHEDULING_CLAIMS_COLUMNS = (
+    NAME,
+    plain_column(
+        "Holders",
+        plans.holders,
+        "The plans that have what they need.",
+        Pointer(".status.holders[0].scheduling", "The first plan that has what it needs."),
     ),
     AGE,
 )

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from interlock.client.errors import CommandError
+from interlock.client.errors import AnswerError, CommandError
 from interlock.client.kinds import kind_named
 from interlock.client.moments import ago, server_now
 from interlock.modes.cli.flags import add_namespace, add_output
@@ -21,6 +21,8 @@ from interlock.resources.words import plural
 
 #: What stands before who is in a slot, by its state.
 _SIGNS = {"Free": "□", "Reserved": "◪", "Occupied": "■", "Gone": "!"}
+#: Plans that are so far want no slots any more.
+_OVER = ("Completed", "Failed")
 _COUNTED = ("slots", "free", "reserved", "occupied", "waiting")
 
 
@@ -87,7 +89,34 @@ def _one(session: Session, args: argparse.Namespace) -> int:
         more = item["waiting"] - len(item["waiters"])
         named = ", ".join(item["waiters"]) + (f" and {more} more" if more > 0 else "")
         terminal.print(f"waiting: {named}; why: interlock why {item['waiters'][0]}")
+    for plan in _plans(session, name):
+        terminal.print(_planned(plan))
     return 0
+
+
+def _plans(session: Session, bed: str) -> list[dict[str, Any]]:
+    """The plans for a bed that are not over; those who may not read them are told of none."""
+    kind, fields = kind_named("schedulings"), f"spec.testBed={bed}"
+    try:
+        pages = session.api.pages(kind, session.namespace, fields=fields)
+        found = [plan for page in pages for plan in page["items"]]
+    except AnswerError as error:
+        if error.status not in (403, 404):
+            raise
+        return []
+    return [plan for plan in found if (plan.get("status") or {}).get("state") not in _OVER]
+
+
+def _planned(plan: dict[str, Any]) -> str:
+    """How far a plan is, and what it waits for first."""
+    spec, status = plan["spec"], plan.get("status") or {}
+    by_slots = spec.get("slotBased")
+    sort = "queue" if by_slots is None else by_slots.get("mode", "strict")
+    over = status.get("completed", 0) + status.get("failed", 0)
+    told = f"scheduling/{plan['metadata']['name']}   {sort}, {over} of {status.get('total', 0)}"
+    waits = status.get("waits") or []
+    first = f"; {waits[0]['message']}" if waits else ""
+    return f"{told} jobs over, {status.get('state', 'not looked at')}{first}"
 
 
 def _who(seat: dict[str, Any]) -> str:
