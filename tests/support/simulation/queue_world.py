@@ -25,7 +25,7 @@ from support.simulation.script import Step
 from support.simulation.world import LONGEST_JUMP_S, SETTLE_PIECE_S, RivalWorld, World
 
 #: It is waited for so many pieces of time until nothing happens by itself any more.
-_PIECES = 12
+_PIECES = 4
 
 
 class RestsFirst(World):
