@@ -165,9 +165,7 @@ def a_batch_job_that_is_stopped_is_deleted(really: Callable[..., Any]) -> Any:
     FOLLOWS,
     Seam("interlock.kube.adoption.adopter", "Adopter._is_there"),
     caught_by="StandsForIt",
-    in_worlds=AdoptedWorld,
-    most_worlds=400,
-    seen_in=30,
+    in_worlds=RivalAdoptedWorld,
 )
 def what_a_mirror_does_not_know_is_gone(_: Any) -> Any:
     async def is_there(self: Any, place: Any, uid: str) -> bool:
