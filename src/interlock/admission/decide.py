@@ -37,6 +37,7 @@ from interlock.admission.claims.claim import ClaimView
 from interlock.admission.claims.slots import SLOTS
 from interlock.admission.lines import may_be_granted
 from interlock.admission.view import JobView, RecordView
+from interlock.errors import Problem
 from interlock.resources.actions import (
     Action,
     CreateResource,
@@ -146,7 +147,7 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
     newer = job.status.admission.replaced_by
     if newer:
         return _refuse(job, RefusalReason.REPLACED, f"job/{newer} takes the place of {name}", now)
-    problems = problems_of_spec(spec) or problems_for_mode(spec, view.mode)
+    problems = _problems_of(view)
     if problems:
         # It would hold its claims and never get anywhere: nobody may have to wait for it.
         told = "; ".join(map(str, problems[:3]))
@@ -158,6 +159,13 @@ def _refusal(view: JobView, now: datetime) -> Decision | None:
         message = f"could not start by {spec.start_by:%Y-%m-%dT%H:%M:%SZ}"
         return _refuse(job, RefusalReason.START_DEADLINE_PASSED, message, now)
     return None
+
+
+def _problems_of(view: JobView) -> tuple[Problem, ...]:
+    if view.is_checked:
+        return ()
+    spec = view.job.spec
+    return problems_of_spec(spec) or problems_for_mode(spec, view.mode)
 
 
 def _turned_away(job: Job, blocked: tuple[ClaimView, ...], now: datetime) -> Decision | None:

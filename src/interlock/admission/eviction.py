@@ -116,6 +116,22 @@ def concerns_eviction(before: Job | None, after: Job | None) -> bool:
     return is_new or any(old.get(name) != new.get(name) for name in _ORDER)
 
 
+def is_left_alone(
+    job: Job, queue: Queue | None = None, system: WaitForPodsReady | None = None
+) -> bool:
+    """Whether nothing puts a Job back that was let in, nor will with time: as with most of them.
+
+    Whatever changes that wakes the Job.
+    """
+    if is_evicting(job) or not job.spec.active or REQUEUE_ANNOTATION in job.metadata.annotations:
+        return False
+    if not has_its_slots(job):
+        return False
+    if queue is not None and queue.spec.stop is StopPolicy.HOLD_AND_DRAIN:
+        return False
+    return not policy_of(job, queue, system).is_on
+
+
 def _ordered(job: Job, now: datetime) -> Eviction | None:
     """A person's order to put the Job back."""
     if not is_ordered_back(job):

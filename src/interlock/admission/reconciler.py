@@ -18,7 +18,7 @@ from interlock.admission.claims.candidates import (
 from interlock.admission.claims.claim import COUNT, NOTHING, Ask, ClaimKey, ClaimKind, fits
 from interlock.admission.claims.proof import grant_of, is_unheard, kept
 from interlock.admission.decide import decide_claim, decide_job
-from interlock.admission.eviction import concerns_eviction, decide_eviction
+from interlock.admission.eviction import concerns_eviction, decide_eviction, is_left_alone
 from interlock.admission.lines import Lines, may_be_granted, place_of, stands_in_line
 from interlock.admission.queues.desk import QUOTA_INDEXES, QueueDesk
 from interlock.admission.schedule_permission import Bookkeeping, newly_expected
@@ -29,7 +29,7 @@ from interlock.resources.actions import Decision
 from interlock.resources.admission import AdmissionPhase
 from interlock.resources.ancestry import held_above
 from interlock.resources.cluster import Namespace
-from interlock.resources.job import Job, WhenTaken
+from interlock.resources.job import Job, JobSpec, WhenTaken
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.modes import Mode
 from interlock.resources.queue import Queue, QueueQuota
@@ -75,6 +75,8 @@ class AdmissionReconciler:
         #: What each Job that is not over asks for, and how many ask for each claim.
         self._asked: dict[Key, tuple[ClaimKey, ...]] = {}
         self._wanted: dict[ClaimKey, int] = {}
+        #: What Jobs at the door were defined as when they were last looked at and left waiting.
+        self._found_good: dict[Key, JobSpec] = {}
         #: Who may ask for each claim of which its record says how much there is.
         self._sized: dict[ClaimKey, dict[Key, None]] = {}
 
@@ -103,7 +105,10 @@ class AdmissionReconciler:
                 return Decision()
             if is_admitted(job):
                 return decide_eviction(job, now, self._queues.queue_of(job), self._queues.system)
-            return decide_job(self.view_of_job(job), now)
+            decision = decide_job(self.view_of_job(job), now)
+            if not decision.actions:
+                self._found_good[key] = job.spec
+            return decision
         if key.kind == "QueueQuota":
             return self._queues.decide(key, self._way_is_clear, now)
         return decide_claim(self.view_of_claim(key), now)
@@ -125,8 +130,10 @@ class AdmissionReconciler:
         moved = self._lines.update(key, expected if may_stand else None, asks)
         yield from self._queues.job_changed(before, after, expected, asks)
         is_open = after is not None and _is_at_the_door(after)
+        if not is_open:
+            self._found_good.pop(key, None)
         is_news = moved or _concerns(before, after, asks)
-        if (is_open and is_news) or concerns_eviction(before, after):
+        if (is_open and is_news) or self._concerns_eviction(before, after):
             yield key
         asked = asks if _ask_the_same(before, after) else self._asks_of(before)
         if moved or asked != asks or _frees(before, after) or _lets_go_on(before, after):
@@ -136,6 +143,12 @@ class AdmissionReconciler:
             yield from self._held_by(before)
         if moved and after is not None and not is_admitted(after):
             yield from self._overtaken(after, asks)
+
+    def _concerns_eviction(self, before: Job | None, after: Job | None) -> bool:
+        """Whether a Job that was let in is to be looked at: it may have to be put back."""
+        if after is None or not concerns_eviction(before, after):
+            return False
+        return not is_left_alone(after, self._queues.queue_of(after), self._queues.system)
 
     def _held_by(self, job: Job) -> Iterator[Key]:
         """The records that name a Job, which may ask for something else by now."""
@@ -190,9 +203,10 @@ class AdmissionReconciler:
             job = self._jobs.get(key)
             if job is not None and _is_at_the_door(job):
                 yield key
-                yield from self._job_changed(key, job, job)
-                # One with a target stood in its line before, and is waited for there.
-                yield from (ask.key for ask in self._asks_of(job))
+                if key in self._asked:
+                    yield from self._job_changed(key, job, job)
+                    # One with a target stood in its line before, and is waited for there.
+                    yield from (ask.key for ask in self._asks_of(job))
 
     def _with_queues(self, keys: Iterable[Key]) -> tuple[Key, ...]:
         """The keys, and the quotas in whose lines somebody needs one of the claims among them."""
@@ -278,6 +292,7 @@ class AdmissionReconciler:
             in_books=self._books.has(job),
             held_above=self._held_above(job),
             mode=self._mode,
+            is_checked=self._found_good.get(job.key) is job.spec,
         )
 
     def _held_above(self, job: Job) -> Job | None:

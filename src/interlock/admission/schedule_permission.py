@@ -30,7 +30,7 @@ class Bookkeeping:
 
         One that was let in before was written down then, and that was crossed out since.
         """
-        if was_admitted(job):
+        if was_admitted(job) or not job.metadata.owner_references:
             return True
         if not is_of_schedule(job):
             return _has_lock_of_owner(job)

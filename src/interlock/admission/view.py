@@ -33,6 +33,8 @@ class JobView(Struct, frozen=True, kw_only=True):
     held_above: Job | None = None
     #: What this installation can run.
     mode: Mode = Mode.EMBEDDED
+    #: Whether its definition was found good already, as it is now.
+    is_checked: bool = False
 
 
 class RecordView(Struct, frozen=True, kw_only=True):

@@ -239,7 +239,9 @@ def _are_one(first: Action, other: Action) -> bool:
 def _stop(action: StopTask) -> TaskStop:
     key = action.job.key if action.job is not None else None
     place = (key.namespace, key.name) if key is not None else ("", "")
-    return TaskStop(action.task, action.grace_s, *place, action.runtime)
+    adopted = action.job.spec.adopted if action.job is not None else None
+    object = adopted.name if adopted is not None else ""
+    return TaskStop(action.task, action.grace_s, *place, action.runtime, object)
 
 
 def _newest(resource: R, applied: Applied) -> R:

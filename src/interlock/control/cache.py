@@ -95,15 +95,18 @@ class Cache(Generic[R]):
     def _reindex(self, key: Key, before: R | None, after: R | None) -> None:
         for name, values_of in self._indexers.items():
             index = self._found[name]
-            # Once each: a bad object may name the same thing twice.
-            old = tuple(dict.fromkeys(values_of(before))) if before is not None else ()
-            new = tuple(dict.fromkeys(values_of(after))) if after is not None else ()
-            if old == new:
+            was = tuple(values_of(before)) if before is not None else ()
+            now = tuple(values_of(after)) if after is not None else ()
+            if was == now:
                 continue
+            # Once each: a bad object may name the same thing twice. Of a long record most stays.
+            old, new = dict.fromkeys(was), dict.fromkeys(now)
             for value in old:
-                under = index[value]
-                under.pop(key, None)
-                if not under:
-                    del index[value]
+                if value not in new:
+                    under = index[value]
+                    del under[key]
+                    if not under:
+                        del index[value]
             for value in new:
-                index.setdefault(value, {})[key] = None
+                if value not in old:
+                    index.setdefault(value, {})[key] = None

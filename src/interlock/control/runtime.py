@@ -25,6 +25,8 @@ class TaskStop(Struct, frozen=True):
     job: str = ""
     #: The runtime that has it; empty for the mode's own.
     runtime: str = ""
+    #: The name of what runs it, where that is an object of somebody else.
+    object: str = ""
 
 
 class RuntimeUnavailableError(UnavailableError):

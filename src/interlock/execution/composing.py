@@ -43,7 +43,8 @@ def compose(
     """Put the actions in their order, around the one write.
 
     Less time to stop is told before it is recorded: were it lost in between, the status would
-    claim that it was told. Everything else comes after the write that allows it.
+    claim that it was told. Everything else comes after the write that allows it. What is left of
+    attempts before these goes before the next are launched: it may be in their way.
     """
     recorded = job.status.execution
     actions: list[Action] = [_stop(job, task) for task in halted.shorter]
@@ -51,13 +52,13 @@ def compose(
     if execution is not recorded and quiet_until is None:
         actions.append(RecordExecution(job, execution))
     actions.extend(_stop(job, task) for task in halted.new)
-    actions.extend(launches)
     known = execution.active[: len(folded.active)]
+    if len(view.reports) > sum((task.index, task.attempt) in view.reports for task in known):
+        actions.extend(clear_away(view, job, past_reports(view, recorded), now))
+    actions.extend(launches)
     if known:
         left = view.launches_at_once - len(launches)
         actions.extend(_repeated(view, job, known, halted, left, now))
-    if len(view.reports) > len(known):
-        actions.extend(clear_away(view, job, past_reports(view, recorded), now))
     wake_at = next_look(view, job, execution, now)
     if quiet_until is not None and (wake_at is None or quiet_until < wake_at):
         wake_at = quiet_until

@@ -322,6 +322,8 @@ class ExecutionReconciler:
         if admission.quota is not None:
             queue = admission.quota.queue
             own = self._quotas.get(Key("QueueQuota", "", quota_name(queue)))
+            if is_granted(own, job):
+                return  # As nearly always.
             records = tuple(Key("QueueQuota", "", name) for name in records_for(own, queue))
             yield f"queue {queue}", records, self._quotas, partial(is_granted, job=job)
         if admission.slots is not None:

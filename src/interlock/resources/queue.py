@@ -387,7 +387,7 @@ def is_granted(quota: QueueQuota | None, job: Job) -> bool:
     if quota is None or grant is None:
         return False
     uid, epoch = job.metadata.uid, job.status.admission.epoch
-    return any(
-        holder.uid == uid and holder.token == grant.token and holder.epoch == epoch
-        for holder in reversed(quota.status.holders)
-    )
+    for holder in reversed(quota.status.holders):
+        if holder.token == grant.token and holder.uid == uid and holder.epoch == epoch:
+            return True
+    return False

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from mutation import Seam, mutation
 
 from interlock.resources.queue import Member
+from interlock.resources.ready_gate import BlockScope
 from support.simulation.queue_world import CohortWorld, RivalCohortWorld
 
 LENT = "Queues of a cohort use no more together than they have, and each no more than it may."
@@ -122,3 +123,31 @@ def a_step_of_a_move_wakes_nobody(_: Any) -> Any:
 )
 def everybody_makes_room_in_a_cohort(_: Any) -> Any:
     return lambda _, __, holdings: holdings
+
+
+@mutation(
+    "A Job of another Queue makes room where that uses more than its own.",
+    Seam("interlock.admission.queues.preemption", "_may_go"),
+    caught_by="PutBackForCause",
+    in_worlds=CohortWorld,
+    most_worlds=400,
+)
+def who_has_borrowed_nothing_makes_room_too(_: Any) -> Any:
+    return lambda *_: True
+
+
+@mutation(
+    "Where a Queue says so nobody is let in beside a Job of its cohort that was never ready.",
+    Seam("interlock.admission.queues.cycle", "_Cycle._close_gates"),
+    caught_by="AllOrNothing",
+    in_worlds=CohortWorld,
+    most_worlds=800,
+)
+def a_gate_of_a_cohort_is_closed_for_its_own_queue_alone(really: Callable[..., None]) -> Any:
+    def close_gates(self: Any, holders: Any) -> None:
+        for front in self._fronts.values():
+            if front.member.scope is BlockScope.COHORT:
+                front.member = replace(front.member, scope=BlockScope.QUEUE)
+        really(self, holders)
+
+    return close_gates

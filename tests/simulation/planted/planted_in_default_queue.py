@@ -29,7 +29,8 @@ def nobody_asks_the_default_queue(_: Any) -> Any:
     Seam("interlock.admission.queues.desk", "QueueDesk.asked_anew"),
     caught_by="Settles",
     in_worlds=MachineWorld,
-    seen_in=43,
+    most_worlds=400,
+    seen_in=311,
 )
 def nobody_joins_the_line_of_a_new_default_queue(_: Any) -> Any:
     return lambda *_: ()

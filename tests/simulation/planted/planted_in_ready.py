@@ -127,3 +127,19 @@ def what_victims_leave_is_for_anybody(really: Callable[..., bool]) -> Any:
         return made
 
     return makes_room
+
+
+@mutation(
+    "What a Queue says of its Jobs beats what is said for all Queues.",
+    Seam("interlock.admission.ready_timers", "policy_of"),
+    caught_by="TimersKept",
+    in_worlds=ReadyWorld,
+    most_worlds=400,
+)
+def what_is_said_for_all_beats_what_a_queue_says(really: Callable[..., ReadyPolicy]) -> Any:
+    def policy_of(job: Job, queue: Any, system: Any = None) -> ReadyPolicy:
+        policy = really(job, queue, system)
+        timeout = system.timeout if system is not None else None
+        return policy if timeout is None else replace(policy, timeout=timeout)
+
+    return policy_of

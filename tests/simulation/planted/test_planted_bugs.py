@@ -11,6 +11,8 @@ import pytest
 from mutation import MUTATIONS, Mutation, Seam, UnknownSeamError, breaches
 from planted_in_pods import TROUBLES, Trouble, troubled
 
+from support.simulation.adopted_promises import ADOPTED_PROMISES
+from support.simulation.line_promises import LINE_PROMISES
 from support.simulation.operation_promises import OPERATION_PROMISES
 from support.simulation.pod_promises import POD_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
@@ -26,12 +28,14 @@ from support.simulation.worker_promises import WORKER_PROMISES
 ALL_PROMISES = {
     *PROMISES,
     *POD_PROMISES,
+    *ADOPTED_PROMISES,
     *RESTORE_PROMISES,
     *SCHEDULE_PROMISES,
     *OPERATION_PROMISES,
     *WORKER_PROMISES,
     *QUEUE_PROMISES,
     *READY_PROMISES,
+    *LINE_PROMISES,
     *REQUEST_PROMISES,
     *REQUEST_WORKER_PROMISES,
     *SLOT_PROMISES,
@@ -40,10 +44,12 @@ ALL_PROMISES = {
 #: Where mutations are declared.
 for _table in (
     "admission",
+    "adoption",
     "cohorts",
     "default_queue",
     "eviction",
     "execution",
+    "lines",
     "loop_and_store",
     "operations",
     "pods",

@@ -211,7 +211,7 @@ class BentWatch(AbstractAsyncContextManager[AsyncIterator[Sequence[Event[T]]]], 
         if wire.random.random() < rates.watch_expire:
             raise ExpiredError(self._version, objects._api.version)
         self._version = happened[-1].version
-        events = [self._event(one) for one in happened if chosen(one.body, self._selector)]
+        events = [self._event(one) for one in happened if self._concerns(one)]
         again = tuple(self._told) if wire.random.random() < rates.watch_repeat else ()
         self._told.extend(events)
         return (*again, *events)
@@ -225,8 +225,15 @@ class BentWatch(AbstractAsyncContextManager[AsyncIterator[Sequence[Event[T]]]], 
         if happened.kind == self._objects._kind and self._news is not None:
             _wake(self._news)
 
+    def _concerns(self, happened: Happened) -> bool:
+        """Whether an object is among those that are watched, or was until now."""
+        was = happened.before is not None and chosen(happened.before, self._selector)
+        return was or chosen(happened.body, self._selector)
+
     def _event(self, happened: Happened) -> Event[T]:
-        return Event(happened.type, self._objects._read(happened.body), happened.version)
+        """What is told of a change: that an object went, too, when it is not chosen any more."""
+        type = happened.type if chosen(happened.body, self._selector) else "DELETED"
+        return Event(type, self._objects._read(happened.body), happened.version)
 
 
 def _arrive(do: Callable[[], Body]) -> None:

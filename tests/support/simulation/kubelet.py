@@ -41,6 +41,7 @@ class Box:
         "kill_us",
         "life",
         "order",
+        "part_of",
         "place",
         "pulls",
         "ready",
@@ -53,6 +54,8 @@ class Box:
         self.place: Place = place_of(pod)
         self.uid = uid_of(pod)
         self.order = order_of(pod)
+        #: The uid of the batch Job that it belongs to; empty where it belongs to none.
+        self.part_of = (pod["metadata"].get("labels") or {}).get(naming.CONTROLLER_UID, "")
         self.life: Life | None = None
         #: Waiting, running or terminated, as the kubelet knows.
         self.state: dict[str, Any] = {"waiting": {"reason": "ContainerCreating"}}

@@ -149,7 +149,7 @@ class NothingIsLeft(PodPromise):
             if not is_ours(pod):
                 continue
             order = order_of(pod)
-            if order.job_uid in self.truth.gone:
+            if order.job_uid in self.truth.gone and pod["metadata"].get("ownerReferences"):
                 raise self.broken(f"{order.name} is left of a Job that is gone", order.job)
             if _is_held(pod):
                 raise self.broken(f"{order.name} is still held", order.job)

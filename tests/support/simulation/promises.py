@@ -290,7 +290,8 @@ class NeverLost(Promise):
     def wrote(self, change: Change) -> None:
         """Nothing goes that nobody asked to delete, and nobody but its owner writes a spec."""
         before, after = jobs_of(change)
-        if before is None:
+        if before is None or before.spec.adopted is not None:
+            # What stands for something of others follows that; see `StandsForIt`.
             return
         name, uid = before.metadata.name, before.metadata.uid
         if after is None:

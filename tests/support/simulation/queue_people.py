@@ -8,6 +8,7 @@ from interlock.errors import AlreadyExistsError, ConflictError, NotFoundError
 from interlock.resources.default_queue import DEFAULT_QUEUE
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.queue import Queue, QueueSpec
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.transitions import has_ended
 from support.simulation.people import People
 from support.simulation.queue_script import AMPLE, QUEUES
@@ -44,6 +45,8 @@ class QueuePeople(People):
             queue = self._truth.queues.get(name)
             # Where it is, it stays: whoever moves does so in the middle of things.
             ample = replace(AMPLE, cohort=queue.spec.cohort if queue is not None else None)
+            if self._truth.wait_for_pods_ready is not None:
+                ample = replace(ample, wait_for_pods_ready=WaitForPodsReady(enable=False))
             if queue is None or queue.spec != ample:
                 await self.do(ApplyQueue(name, ample))
         for key, job in tuple(self._truth.jobs.items()):

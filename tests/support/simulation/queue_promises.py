@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from interlock.forecast.rehearsal.simulated_machine import Life
-from interlock.resources.admission import AdmissionPhase, EvictionReason
+from interlock.resources.admission import AdmissionPhase, EvictionCause, EvictionReason
 from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.job import Job, keeps_its_turn, order_of_acceptance
 from interlock.resources.queue import (
@@ -27,13 +30,14 @@ from interlock.resources.queue import (
     wanted_at_once,
 )
 from interlock.resources.readiness import is_ready_now
-from interlock.resources.ready_gate import BlockScope, ready_policy
+from interlock.resources.ready_gate import BlockScope, WaitForPodsReady, ready_policy
 from interlock.resources.transitions import has_ended, is_admitted, is_evicting
 from interlock.resources.values.amounts import Amount
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from support.simulation.judge import Promise
 from support.simulation.promises import PROMISES, jobs_of
+from support.simulation.truth import Truth
 
 
 def _quotas_of(change: Change) -> tuple[QueueQuota | None, QueueQuota | None]:
@@ -81,13 +85,13 @@ class QuotaKept(Promise):
         for holder in joined:
             if self._was_carried(record, holder):
                 continue
-            member = _member(record, holder.queue)
+            member = member_of(record, holder.queue)
             if member is None or member.left:
                 raise self.broken(f"{holder.job} is granted a part of nothing", holder.job)
             if member.stop is not StopPolicy.NONE:
                 raise self.broken(f"{holder.job} is let in by a stopped queue", holder.job)
             self._check_home(record, holder)
-            self._check_amounts(holder)
+            self._check_amounts(member, holder)
             for name in _taken_of(holder, holder.tasks):
                 if name in member.limits or name != TASKS:
                     self._check_resource(record, member, holder, name)
@@ -103,7 +107,7 @@ class QuotaKept(Promise):
     def _check_home(self, record: QueueQuota, holder: QuotaHolder) -> None:
         """No two records grant to the Jobs of one Queue."""
         for other in self.truth.quotas.values():
-            member = _member(other, holder.queue)
+            member = member_of(other, holder.queue)
             if other.key != record.key and member is not None and not member.left:
                 names = f"{record.metadata.name} and {other.metadata.name}"
                 raise self.broken(f"queue {holder.queue} is granted from {names}", holder.job)
@@ -149,7 +153,7 @@ class QuotaKept(Promise):
                     found[holder.uid, holder.epoch] = holder
         return found.values()
 
-    def _check_amounts(self, holder: QuotaHolder) -> None:
+    def _check_amounts(self, member: Member, holder: QuotaHolder) -> None:
         """What is granted is what was asked for, at the version at which it was asked."""
         demand = self.truth.demands.get((holder.uid, holder.job_version))
         if demand is None:
@@ -157,7 +161,7 @@ class QuotaKept(Promise):
         each = {name: amount.milli for name, amount in holder.each.items()}
         # Of a Queue that it did not choose a Job takes what there is, as it was at that moment.
         least = 1 if self.truth.by_uid[holder.uid].spec.queue is None else demand.least
-        is_right = each == demand.each and least <= holder.tasks <= demand.tasks
+        is_right = each == asked_of(member, demand) and least <= holder.tasks <= demand.tasks
         if not is_right or demand.queue != holder.queue:
             raise self.broken(f"{holder.job} is granted what it did not ask for", holder.job)
 
@@ -256,7 +260,7 @@ class QuotaKept(Promise):
         if queue.spec.cohort is None and (own is None or not own.status.members):
             # Nobody has wanted anything of it yet.
             return
-        member = _member(record, name) if record is not None else None
+        member = member_of(record, name) if record is not None else None
         if home != record_wanted(queue) or member is None or member.left:
             raise self.broken(f"queue {name} is to be in {record_wanted(queue)}, and in {home}")
 
@@ -274,7 +278,7 @@ class QueueInOrder(Promise):
             # Room that was kept for somebody of another Queue may look as if it were free.
             return
         for holder in joined:
-            member = _member(record, holder.queue)
+            member = member_of(record, holder.queue)
             job = self.truth.by_uid.get(holder.uid)
             if member is None or job is None:
                 continue
@@ -302,6 +306,7 @@ class QueueInOrder(Promise):
                 or truth.now - truth.queue_changed.get(member.queue, 0.0) <= truth.patience
             ):
                 continue
+            demand = replace(demand, each=asked_of(member, demand))
             limits = {name: amount.milli for name, amount in member.limits.items()}
             is_strict = member.order is QueueOrder.STRICT_FIFO
             if _fits(demand, limits if is_strict else free):
@@ -317,7 +322,7 @@ class AllOrNothing(Promise):
         """One at a time, and everybody else that holds a part was ready since it was let in."""
         record, joined = _joined(change)
         for holder in joined if record is not None else ():
-            member = _member(record, holder.queue) if record is not None else None
+            member = member_of(record, holder.queue) if record is not None else None
             if record is None or member is None or not member.blocks:
                 continue
             self._check_alone(record, holder, member)
@@ -362,6 +367,18 @@ class AllOrNothing(Promise):
 class PutBackForCause(Promise):
     """A Job is put back by the system where its Queue or its own definition says so, alone."""
 
+    def __init__(self, truth: Truth) -> None:
+        super().__init__(truth)
+        #: When each Queue last held more than its own, as far as was granted.
+        self._borrowed_at: dict[str, float] = {}
+
+    def granted(self, change: Change) -> None:
+        """Remember which Queues use more than is theirs; one that has left has nothing."""
+        for record in _quotas_of(change):
+            for holder in record.status.holders if record is not None else ():
+                if record is not None and _has_borrowed(record, holder.queue):
+                    self._borrowed_at[holder.queue] = self.truth.now
+
     def wrote(self, change: Change) -> None:
         """The reason for an eviction is a fact."""
         before, after = jobs_of(change)
@@ -379,12 +396,21 @@ class PutBackForCause(Promise):
 
         if eviction.reason is EvictionReason.PREEMPTED and not self._is_overtaken(after):
             raise self.broken(f"{name} has to make room for nobody who comes before it", name)
+        is_reclaimed = eviction.cause == EvictionCause.IN_COHORT.value
+        if is_reclaimed and not self._had_borrowed(_queue_of(before) or ""):
+            raise self.broken(f"{name} has to make room, and its queue has borrowed nothing", name)
+
+    def _had_borrowed(self, queue: str) -> bool:
+        """Whether a Queue used more than its own, as somebody may have seen it by now."""
+        if any(_has_borrowed(record, queue) for record in self.truth.quotas.values()):
+            return True
+        return self.truth.now - self._borrowed_at.get(queue, -math.inf) <= self.truth.patience
 
     def _had_its_tries(self, job: Job) -> bool:
         requeue = job.status.admission.requeue
         tries = 0 if requeue is None else requeue.count
         return any(
-            name == _queue_of(job) and has_had(queue, tries)
+            name == _queue_of(job) and has_had(queue, tries, self.truth.wait_for_pods_ready)
             for (name, _), queue in self.truth.queue_versions.items()
         )
 
@@ -440,9 +466,9 @@ def _queue_of(job: Job) -> str | None:
     return job.spec.queue or (grant.queue if grant is not None else None)
 
 
-def has_had(queue: Queue, tries: int) -> bool:
+def has_had(queue: Queue, tries: int, system: WaitForPodsReady | None = None) -> bool:
     """Whether a Queue gives no more tries than so many."""
-    policy = ready_policy(queue.spec.wait_for_pods_ready)
+    policy = ready_policy(system, queue.spec.wait_for_pods_ready)
     return policy.is_on and policy.limit is not None and tries >= policy.limit
 
 
@@ -452,7 +478,8 @@ def may_run(job: Job) -> int:
     if has_ended(job):
         return 0
     wanted = wanted_at_once(job.spec)
-    if not execution.total:
+    if not execution.total or job.spec.adopted is not None:
+        # Of what was adopted one task is all its pods.
         return wanted
     left = execution.total - len(execution.succeeded) - len(execution.failed)
     return max(min(left, wanted), len(execution.active))
@@ -471,8 +498,21 @@ def _taken_of(holder: QuotaHolder, tasks: int) -> dict[str, int]:
     return taken(tasks, {name: amount.milli for name, amount in holder.each.items()})
 
 
-def _member(record: QueueQuota, queue: str) -> Member | None:
+def member_of(record: QueueQuota, queue: str) -> Member | None:
     return next((one for one in record.status.members if one.queue == queue), None)
+
+
+def _has_borrowed(record: QueueQuota, queue: str) -> bool:
+    """Whether the Jobs of a Queue were granted more of a record than is the Queue's own."""
+    member = member_of(record, queue)
+    theirs = [holder for holder in record.status.holders if holder.queue == queue]
+    own = member.limits if member is not None and not member.left else {}
+    used = total(_taken_of(holder, holder.tasks) for holder in theirs)
+    return any(
+        amount > _milli(own, name)
+        for name, amount in used.items()
+        if name in own or (not own and amount)
+    )
 
 
 def _says(queue: Queue, member: Member) -> bool:
@@ -480,6 +520,20 @@ def _says(queue: Queue, member: Member) -> bool:
     spec = queue.spec
     said = spec.resources, spec.borrowing_limit, spec.lending_limit
     return said == (member.limits, member.borrowing, member.lending)
+
+
+def asked_of(member: Member, demand: Demand) -> dict[str, int]:
+    """What each task takes of what a Queue has; of what pods request only that is counted, and
+    `nvidia.com/gpu` as `gpu` where the Queue names only that.
+    """
+    if not demand.is_of_pods:
+        return demand.each
+    asked: dict[str, int] = {}
+    for name, amount in demand.each.items():
+        known = name if name in member.limits else name.split("/")[-1]
+        if known in member.limits:
+            asked[known] = asked.get(known, 0) + amount
+    return asked
 
 
 def _milli(amounts: Mapping[str, Amount], name: str) -> int:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from interlock.resources.default_queue import DEFAULT_QUEUE, queue_asked
 from interlock.resources.job import JobSpec
 from interlock.resources.namespace_selector import NamespaceSelector
+from interlock.resources.process import ProcessSpec
 from interlock.resources.queue import (
     BorrowPolicy,
     BorrowWithinCohort,
@@ -177,6 +178,53 @@ def with_cohorts(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
     return tuple(found)
 
 
+def with_shares(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with two Queues of one cohort that stay there, and Jobs that want nothing else."""
+    order, is_fair = random.choice(tuple(QueueOrder)), random.random() < 0.5
+    # What people do about Queues would put off for a while what can be told of their order.
+    about_queues = (ApplyQueue, RemoveQueue)
+    steps = [step for step in script if not isinstance(step.act, about_queues)]
+    steps = [_sharing(step, random) for step in steps]
+    began, length = random.uniform(1.0, 60.0), random.choice((5.0, 30.0, 90.0))
+    steps += [_one_of_many(at, began, length, random) for at in range(random.choice((6, 16)))]
+    weights = (1, 3) if is_fair else ()
+    for name in QUEUES:
+        weight = Amount.read(random.choice(weights)) if weights else None
+        spec = QueueSpec(
+            resources={"gpu": Amount.read(random.choice((1, 2, 3)))},
+            cohort="lab",
+            order=order,
+            priority=random.choice((0, 0, 1)),
+            borrowing_limit=random.choice((None, None, {"gpu": Amount.read(1)})),
+            lending_limit=random.choice((None, None, {"gpu": Amount.read(1)})),
+            fair_sharing=FairSharing(weight=weight) if weight is not None else None,
+        )
+        steps.append(Step(0.0, ApplyQueue(name, spec)))
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+def _one_of_many(number: int, began: float, length: float, random: Random) -> Step:
+    """A Job of a crowd that comes within a minute, and stands in line for long."""
+    spec = JobSpec(
+        process=ProcessSpec(command=("work", f"{length * random.choice((0.5, 1.0, 2.0))}")),
+        queue=random.choice(QUEUES),
+        resources={"gpu": Amount.read(random.choice((1, 1, 2)))},
+        priority=random.choice((0, 0, 1)),
+    )
+    at = began + random.uniform(0.0, 60.0)
+    return Step(at, CreateJob(name=f"crowd-{number}", spec=spec))
+
+
+def _sharing(step: Step, random: Random) -> Step:
+    act = step.act
+    if not isinstance(act, CreateJob) or act.spec.queue is None:
+        return step
+    asked = {"gpu": Amount.read(random.choice((1, 1, 2)))}
+    locks = act.spec.locks if random.random() < 0.1 else ()
+    spec = replace(act.spec, queue=random.choice(QUEUES), resources=asked, locks=locks)
+    return Step(step.at, replace(act, spec=spec))
+
+
 def _in_cohort(
     spec: QueueSpec, cohort: str | None, policy: Preemption, random: Random
 ) -> QueueSpec:
@@ -213,7 +261,30 @@ def _gated(step: Step, random: Random) -> Step:
     act = step.act
     if not isinstance(act, ApplyQueue):
         return step
-    gate = WaitForPodsReady(
+    spec = replace(act.spec, wait_for_pods_ready=_gate(random))
+    return Step(step.at, ApplyQueue(act.name, spec))
+
+
+def without_gates(script: tuple[Step, ...], random: Random) -> tuple[Step, ...]:
+    """The script with Queues of which some say nothing, or a part, of what is awaited."""
+    return tuple(_ungated(step, random) for step in script)
+
+
+def _ungated(step: Step, random: Random) -> Step:
+    act = step.act
+    if not isinstance(act, ApplyQueue) or random.random() < 0.3:
+        return step
+    gate = random.choice((None, WaitForPodsReady(timeout=Duration(seconds=20))))
+    return Step(step.at, ApplyQueue(act.name, replace(act.spec, wait_for_pods_ready=gate)))
+
+
+def for_all_queues(random: Random) -> WaitForPodsReady | None:
+    """What is said for the whole system, where anything is."""
+    return _gate(random) if random.random() < 0.4 else None
+
+
+def _gate(random: Random) -> WaitForPodsReady:
+    return WaitForPodsReady(
         enable=random.random() < 0.9,
         timeout=Duration(seconds=random.choice((2, 10, 60))),
         block_admission=random.random() < 0.6,
@@ -226,4 +297,3 @@ def _gated(step: Step, random: Random) -> Step:
             backoff_max_seconds=random.choice((0, 30, 300)),
         ),
     )
-    return Step(step.at, ApplyQueue(act.name, replace(act.spec, wait_for_pods_ready=gate)))

@@ -5,25 +5,59 @@ from __future__ import annotations
 from random import Random
 
 from support.simulation.faults import FaultRates
+from support.simulation.judge import BrokenPromiseError
+from support.simulation.line_promises import LINE_PROMISES
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_people import MachinePeople, QueuePeople
 from support.simulation.queue_promises import QUEUE_PROMISES
 from support.simulation.queue_script import (
+    for_all_queues,
     with_cohorts,
     with_default_queue,
     with_gates,
     with_preemption,
     with_queues,
+    with_shares,
+    without_gates,
 )
+from support.simulation.ready_promises import RoomKept
 from support.simulation.script import Step
-from support.simulation.world import RivalWorld, World
+from support.simulation.world import LONGEST_JUMP_S, SETTLE_PIECE_S, RivalWorld, World
+
+#: It is waited for so many pieces of time until nothing happens by itself any more.
+_PIECES = 12
 
 
-class _Queues(World):
+class RestsFirst(World):
+    """Comes to rest once trouble is over, before people give everybody room."""
+
+    def _settle(self) -> None:
+        self._end_trouble()
+        if self._comes_to_rest():
+            try:
+                self.judge.rests()
+            except BrokenPromiseError:
+                # A clock that was wrong may have put something off by as much as it was wrong.
+                self.loop.run_until(self.loop.time() + LONGEST_JUMP_S)
+                if self._comes_to_rest():
+                    self.judge.rests()
+        super()._settle()
+
+    def _comes_to_rest(self) -> bool:
+        """Wait until nothing happens; False where Jobs are tried again and again."""
+        for _ in range(_PIECES):
+            before = self.truth.activity + self._calls()
+            self.loop.run_until(self.loop.time() + SETTLE_PIECE_S)
+            if self.truth.activity + self._calls() == before:
+                return True
+        return False
+
+
+class _Queues(RestsFirst):
     """Has most Jobs of a world stand in Queues."""
 
     who = QueuePeople
-    promises = QUEUE_PROMISES
+    promises = (*QUEUE_PROMISES, *LINE_PROMISES)
 
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
@@ -114,6 +148,8 @@ class RivalPreemptionWorld(_Preempts, RivalWorld):
 class _Cohorts(_Queues):
     """Has the Queues of these worlds lend each other what they do not use."""
 
+    promises = (*_Queues.promises, RoomKept)
+
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
     ) -> None:
@@ -137,6 +173,29 @@ class RivalCohortWorld(_Cohorts, RivalWorld):
     name = "RivalCohortWorld"
 
 
+class _Shares(_Queues):
+    """Has two Queues of these worlds share what both have, and nobody put back for anybody."""
+
+    def __init__(
+        self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None
+    ) -> None:
+        super().__init__(seed, script, rates)
+        if script is None:
+            self.script = with_shares(self.script, Random(f"{seed}:shares"))
+
+
+class FairWorld(_Shares):
+    """Queues that share by weight, or in turn, on one machine."""
+
+    name = "FairWorld"
+
+
+class RivalFairWorld(_Shares, RivalWorld):
+    """The same, with two control planes that both believe they lead."""
+
+    name = "RivalFairWorld"
+
+
 class _Gates(_Preempts):
     """Has Jobs of these worlds be ready in time, where there is not always room for all."""
 
@@ -148,6 +207,13 @@ class _Gates(_Preempts):
             luck = Random(f"{seed}:gates")
             self.script = with_gates(self.script, luck)
             self.most_tasks = luck.choice((2, 3, 1000))
+            self._say_for_all(Random(f"{seed}:system"))
+
+    def _say_for_all(self, luck: Random) -> None:
+        """Draw what holds for all Queues; then some Queues say nothing themselves."""
+        self.wait_for_pods_ready = self.truth.wait_for_pods_ready = for_all_queues(luck)
+        if self.wait_for_pods_ready is not None:
+            self.script = without_gates(self.script, luck)
 
 
 class GateWorld(_Gates):

@@ -3,7 +3,6 @@ the room for which others had to go is for whom they went."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from interlock.resources.admission import AdmissionPhase, EvictionCause, EvictionReason, WaitReason
@@ -15,8 +14,9 @@ from interlock.resources.transitions import has_ended, is_evicting
 from interlock.store.contract import EventType
 from interlock.store.watching import Change
 from support.simulation.judge import Promise
+from support.simulation.line_promises import Stock
 from support.simulation.promises import jobs_of
-from support.simulation.queue_promises import QUEUE_PROMISES
+from support.simulation.queue_promises import QUEUE_PROMISES, asked_of, member_of
 from support.simulation.truth import Truth
 
 
@@ -103,7 +103,11 @@ class TimersKept(Promise):
         grant = job.status.admission.quota
         its = job.spec.queue or (grant.queue if grant is not None else None)
         return [
-            ready_policy(queue.spec.wait_for_pods_ready, job.spec.wait_for_pods_ready)
+            ready_policy(
+                self.truth.wait_for_pods_ready,
+                queue.spec.wait_for_pods_ready,
+                job.spec.wait_for_pods_ready,
+            )
             for (name, _), queue in self.truth.queue_versions.items()
             if name == its
         ]
@@ -120,14 +124,18 @@ class RoomKept(Promise):
 
     def granted(self, change: Change) -> None:
         """After a grant there is, or comes free, as much as whoever others make room for needs."""
-        record = change.event.resource
+        before, record = change.before, change.event.resource
         joined = _joined(change)
-        if not isinstance(record, QueueQuota) or not joined:
+        if not isinstance(record, QueueQuota) or not isinstance(before, QueueQuota) or not joined:
             return
         for first in self._made_room_for(record):
-            # What was granted in the same write to those before it was theirs to take.
+            # What was granted in the same write to those before it was theirs to take; so it was to
+            # those of other Queues, whose turn is another matter.
             behind = [one for one in joined if self._is_behind(one, first)]
-            if behind and not self._has_room(record, first):
+            is_alone = all(one.queue == first.spec.queue for one in joined)
+            if not behind or not is_alone or self._has_room(record, record, first):
+                continue
+            if record.spec.cohort is None or self._has_room(record, before, first):
                 names = (behind[0].job, first.metadata.name)
                 raise self.broken(f"{names[0]} takes the room that was made for {names[1]}", *names)
 
@@ -169,22 +177,18 @@ class RoomKept(Promise):
         job = self.truth.by_uid.get(holder.uid)
         return job is not None and _place(job) > _place(first) and holder.queue == first.spec.queue
 
-    def _has_room(self, record: QueueQuota, first: Job) -> bool:
-        member = record.status.members[0]
-        free = {name: amount.milli for name, amount in member.limits.items()}
-        for holder in record.status.holders:
+    def _has_room(self, record: QueueQuota, holding: QueueQuota, first: Job) -> bool:
+        """Whether a Job finds the least that it needs once all are gone who are being put back."""
+        queue, demand = first.spec.queue or "", demand_of(first)
+        member = member_of(record, queue)
+        if demand is None or member is None or member.left:
+            return True
+        stock = Stock(record.status.members)
+        for holder in holding.status.holders:
             job = self.truth.by_uid.get(holder.uid)
-            if job is not None and is_evicting(job):
-                continue
-            for name, amount in charged(holder, job).items():
-                if name in free:
-                    free[name] -= amount
-        demand = demand_of(first)
-        return demand is None or _fits(taken(demand.least, demand.each), free)
-
-
-def _fits(wanted: Mapping[str, int], free: Mapping[str, int]) -> bool:
-    return all(amount <= free.get(name, amount) for name, amount in wanted.items())
+            if job is None or not is_evicting(job):
+                stock.add(holder.queue, charged(holder, job))
+        return stock.fits(queue, taken(demand.least, asked_of(member, demand)))
 
 
 def _place(job: Job) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from interlock.resources.process import FileProbe, ProcessSpec, ReadinessProbe
 from interlock.resources.values.durations import Duration
 from support.simulation.faults import FaultRates
+from support.simulation.line_promises import LINE_PROMISES
 from support.simulation.queue_world import GateWorld, RivalGateWorld
 from support.simulation.ready_promises import READY_PROMISES
 from support.simulation.script import ApplyQueue, CreateJob, Step
@@ -47,7 +48,7 @@ def _with_probe(process: ProcessSpec, random: Random) -> ProcessSpec:
 class _Probed(World):
     """Has most tasks of a world be ready later than they run."""
 
-    promises = READY_PROMISES
+    promises = (*READY_PROMISES, *LINE_PROMISES)
 
     def __init__(
         self, seed: int, script: tuple[Step, ...] | None = None, rates: FaultRates | None = None

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from enum import StrEnum
 from random import Random
+from typing import Any
 
 from msgspec import Struct
 
@@ -224,6 +225,62 @@ class DenyPods(Struct, frozen=True, tag=True):
     seconds: float
 
 
+class CreateTheirs(Struct, frozen=True, tag=True, kw_only=True):
+    """Somebody else makes a batch Job or a pod that asks for a Queue."""
+
+    name: str
+    command: tuple[str, ...]
+    queue: str
+    is_pod: bool = False
+    parallelism: int = 1
+    completions: int | None = None
+    #: With how many pods at a time it may start.
+    least: int | None = None
+    priority: str = ""
+    #: What each of its pods requests.
+    requests: dict[str, str] = {}
+    #: Whether the pods of a batch Job carry the label too.
+    labels_parts: bool = False
+    #: Whether our webhook is there, and holds it back.
+    is_held: bool = True
+    #: Whether another pod is made in the place of one that is deleted.
+    is_replaced: bool = False
+
+
+class ChangeTheirs(Struct, frozen=True, tag=True):
+    """Its owner changes it, by a merge patch."""
+
+    name: str
+    patch: dict[str, Any]
+
+
+class DeleteTheirs(Struct, frozen=True, tag=True):
+    """Its owner deletes it."""
+
+    name: str
+
+
+class DeletePart(Struct, frozen=True, tag=True):
+    """Somebody deletes the newest pod of a batch Job of others."""
+
+    name: str
+
+
+class StandInVerb(StrEnum):
+    """What a person may do about a Job that stands for something."""
+
+    KILL = "kill"
+    DELETE = "delete"
+    SUSPEND = "suspend"
+
+
+class OrderStandIn(Struct, frozen=True, tag=True):
+    """A person gives an order about one of the Jobs that stand for something, by luck."""
+
+    verb: StandInVerb
+    luck: float
+
+
 class ApplyConfig(Struct, frozen=True, tag=True):
     """A person applies a JobConfig: makes it, or changes all of it."""
 
@@ -420,6 +477,11 @@ Act = (
     | RemoveNode
     | DeletePod
     | DenyPods
+    | CreateTheirs
+    | ChangeTheirs
+    | DeleteTheirs
+    | DeletePart
+    | OrderStandIn
     | ApplyConfig
     | ApplyControlled
     | ChangeTemplate

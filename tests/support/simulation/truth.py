@@ -26,6 +26,7 @@ from interlock.resources.lock import Lock
 from interlock.resources.metadata import Key, Resource
 from interlock.resources.queue import Demand, Queue, QueueQuota, demand_of
 from interlock.resources.readiness import is_ready_now
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.steps import Step
 from interlock.resources.tasks import TaskId, TaskResult
 from interlock.resources.test_bed import TestBed, TestBedSlots, seats_of, slots_asked
@@ -88,6 +89,8 @@ class Truth:
         self.was_ready: dict[tuple[str, int], None] = {}
         #: Names of Jobs that a person took out of their Queue.
         self.deactivated: dict[str, None] = {}
+        #: What holds for all Queues that do not say otherwise.
+        self.wait_for_pods_ready: WaitForPodsReady | None = None
         #: The terms of every admitted Job, by uid and key.
         self.terms: dict[str, dict[str, Term]] = {}
         #: What really runs, and how what ran has ended: exit code and signal.

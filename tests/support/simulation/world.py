@@ -18,6 +18,7 @@ from interlock.forecast.rehearsal.simulated_loop import SimLoop, SimProcess, Spi
 from interlock.forecast.rehearsal.simulated_machine import Machine
 from interlock.plane import ControlPlane, PlaneSettings
 from interlock.resources.modes import Mode
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.runtimes.router import Router
 from interlock.store.contract import Now
 from interlock.store.identities import SeededIdentities
@@ -122,6 +123,7 @@ class Plane:
                 most_tasks=world.most_tasks,
                 launches_at_once=world.launches_at_once,
                 part=world.part,
+                wait_for_pods_ready=world.wait_for_pods_ready,
                 collects=world.mode is Mode.EMBEDDED,
             ),
             restored=world.restored,
@@ -182,6 +184,8 @@ class World:
     settle_pieces = 40
     #: When it begins.
     epoch = T0
+    #: What holds for all Queues that do not say otherwise.
+    wait_for_pods_ready: WaitForPodsReady | None = None
     #: Whether its store was put back to an earlier state, where that can be.
     restored: Restorable | None = None
 

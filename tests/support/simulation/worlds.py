@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from support.simulation.adopted_world import AdoptedWorld, RivalAdoptedWorld
 from support.simulation.eviction_world import (
     EvictionPodWorld,
     EvictionScheduleWorld,
@@ -19,12 +20,14 @@ from support.simulation.operation_world import (
 from support.simulation.pod_world import PodWorld, RivalPodWorld
 from support.simulation.queue_world import (
     CohortWorld,
+    FairWorld,
     GateWorld,
     MachineWorld,
     PreemptionWorld,
     QueuePodWorld,
     QueueWorld,
     RivalCohortWorld,
+    RivalFairWorld,
     RivalGateWorld,
     RivalMachineWorld,
     RivalPreemptionWorld,
@@ -70,10 +73,14 @@ WORLDS: dict[str, type[World]] = {
         RivalGateWorld,
         CohortWorld,
         RivalCohortWorld,
+        FairWorld,
+        RivalFairWorld,
         ReadyWorld,
         RivalReadyWorld,
         MachineWorld,
         RivalMachineWorld,
+        AdoptedWorld,
+        RivalAdoptedWorld,
         SlotWorld,
         RivalSlotWorld,
         WorkerOperationWorld,

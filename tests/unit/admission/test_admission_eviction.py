@@ -8,7 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from interlock.admission.decide import decide_job
-from interlock.admission.eviction import concerns_eviction, decide_eviction, is_ordered_back
+from interlock.admission.eviction import (
+    concerns_eviction,
+    decide_eviction,
+    is_left_alone,
+    is_ordered_back,
+)
 from interlock.admission.view import JobView
 from interlock.resources.actions import Decision, RecordAdmission
 from interlock.resources.admission import (
@@ -27,6 +32,8 @@ from interlock.resources.job import (
     JobStatus,
 )
 from interlock.resources.metadata import ConditionStatus
+from interlock.resources.queue import Queue, StopPolicy
+from interlock.resources.ready_gate import WaitForPodsReady
 from interlock.resources.tasks import (
     ExecutionReason,
     ExecutionStatus,
@@ -39,6 +46,7 @@ from interlock.resources.tasks import (
 from interlock.resources.transitions import is_admitted, moved, was_admitted, with_admission
 from interlock.resources.values.indexes import IndexSet
 from interlock.testing.builders import T0, a_job
+from support.queue_desk import a_queue
 
 ORDER = {
     REQUEUE_ANNOTATION: "node 12 is slow",
@@ -70,6 +78,12 @@ def a_let_in_job(
     held = replace(job, status=JobStatus(phase=JobPhase.STARTING))
     status = moved(held, admission, execution, T0)
     return replace(job, status=status or JobStatus(admission=admission, execution=execution))
+
+
+PLAIN = a_let_in_job(annotations={})
+OPEN = a_queue()
+HELD, DRAINED = a_queue(stop=StopPolicy.HOLD), a_queue(stop=StopPolicy.HOLD_AND_DRAIN)
+TIMED = WaitForPodsReady(enable=True)
 
 
 def written(decision: Decision) -> AdmissionStatus:
@@ -198,6 +212,30 @@ def test_what_an_eviction_is_looked_at_for(
     before: Job | None, after: Job | None, expected: bool
 ) -> None:
     assert concerns_eviction(before, after) is expected
+
+
+@pytest.mark.parametrize(
+    ("job", "queue", "system", "expected"),
+    [
+        pytest.param(PLAIN, None, None, True, id="in no queue"),
+        pytest.param(PLAIN, OPEN, None, True, id="in a queue"),
+        pytest.param(PLAIN, HELD, None, True, id="in one that lets nobody else in"),
+        pytest.param(PLAIN, None, TIMED, True, id="a policy for queues, and in none"),
+        pytest.param(PLAIN, OPEN, TIMED, False, id="has to be ready in time"),
+        pytest.param(PLAIN, DRAINED, None, False, id="in one that is drained"),
+        pytest.param(a_let_in_job(), OPEN, None, False, id="ordered back"),
+        pytest.param(
+            replace(PLAIN, spec=replace(PLAIN.spec, active=False)), OPEN, None, False, id="inactive"
+        ),
+        pytest.param(a_let_in_job(EVICTING, annotations={}), OPEN, None, False, id="evicting"),
+    ],
+)
+def test_who_is_left_alone_is_put_back_at_no_time(
+    job: Job, queue: Queue | None, system: WaitForPodsReady | None, expected: bool
+) -> None:
+    assert is_left_alone(job, queue, system) is expected
+    for moment in (T0, LATER, T0 + timedelta(days=400)) if expected else ():
+        assert decide_eviction(job, moment, queue, system) == Decision()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from interlock.control.reconciler import Change
 from interlock.resources.actions import RecordAdmission
-from interlock.resources.admission import AdmissionPhase, AdmissionStatus, Wait, WaitReason
+from interlock.resources.admission import (
+    AdmissionPhase,
+    AdmissionStatus,
+    RefusalReason,
+    Wait,
+    WaitReason,
+)
 from interlock.resources.default_queue import DEFAULT_QUEUE, default_queue_in, queue_asked
 from interlock.resources.job import Job, JobSpec, JobStatus, LockRequest, Parallelism
 from interlock.resources.metadata import Key
@@ -156,6 +162,38 @@ def test_what_was_let_in_before_holds_nothing_of_it() -> None:
     early, late = let_in(anybody("early", 1)), anybody("late", 2)
     desk = Desk(a_queue(tasks=1, stop=StopPolicy.NONE), a_record(), early, late, default="blue")
     assert desk.grants() == ["latex1"]
+
+
+def test_a_definition_is_checked_once_while_it_waits_for_room_and_anew_when_it_is_edited() -> None:
+    job = anybody("job")
+    desk = Desk(a_queue(tasks=1), a_record(), job, default="blue")
+    assert desk.room.look(job.key, T0).actions == ()
+    assert desk.room.view_of_job(job).is_checked
+
+    edited = newer(replace(job, spec=replace(job.spec, noop=NoopSpec(), process=TRUE)), job.status)
+    desk.put(edited)
+    found = decided(desk, edited)
+    assert found is not None
+    assert found.refusal is RefusalReason.INVALID
+
+
+def test_who_is_refused_was_not_found_good() -> None:
+    """That it is refused may not be written: then it is checked again."""
+    job = anybody("job", noop=NoopSpec(), process=TRUE)
+    desk = Desk(a_queue(tasks=1), a_record(), job, default="blue")
+    for _ in range(2):
+        found = decided(desk, job)
+        assert found is not None
+        assert found.refusal is RefusalReason.INVALID
+
+
+def test_who_was_let_in_is_looked_at_where_something_puts_it_back() -> None:
+    job = anybody("job")
+    desk = Desk(a_queue(tasks=1), a_record(), job, default="blue")
+    assert job.key not in desk.put(runs(job, 1))
+
+    desk = Desk(a_queue(tasks=1, stop=StopPolicy.HOLD_AND_DRAIN), a_record(), job, default="blue")
+    assert job.key in desk.put(runs(job, 1))
 
 
 def test_what_was_let_in_before_is_not_drained() -> None:

@@ -25,7 +25,13 @@ from msgspec.structs import replace
 from interlock.execution.launching import choose
 from interlock.execution.orders import order_of
 from interlock.execution.retrying import delay_before, may_retry
-from interlock.resources.actions import Decision, ForgetTask, StopTask
+from interlock.resources.actions import (
+    Decision,
+    ForgetTask,
+    LaunchTask,
+    RecordExecution,
+    StopTask,
+)
 from interlock.resources.admission import (
     AdmissionPhase,
     AdmissionStatus,
@@ -169,6 +175,23 @@ def test_reports_of_an_earlier_round_are_no_news_of_this_one() -> None:
     decision = look(job, exited(0), a_report(attempt=10_000), now=at(1))
 
     assert [type(each) for each in decision.actions] == [ForgetTask]
+
+
+def test_what_is_left_of_an_earlier_round_goes_before_the_next_attempt_is_launched() -> None:
+    """An object of others that both run in is held for the first until that is forgotten."""
+    execution = started(a_task(attempt=10_000), round=1)
+    begins = an_admitted_job(execution=ExecutionStatus(round=1, total=1))
+    again = an_admitted_job(execution=execution)
+
+    assert [type(each) for each in look(begins, exited(143)).actions] == [
+        RecordExecution,
+        ForgetTask,
+        LaunchTask,
+    ]
+    assert [type(each) for each in look(again, exited(143), now=at(1)).actions] == [
+        ForgetTask,
+        LaunchTask,
+    ]
 
 
 def test_an_attempt_that_was_stopped_for_it_is_no_failure() -> None:

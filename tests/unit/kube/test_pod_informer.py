@@ -125,6 +125,27 @@ def test_what_is_gone_does_not_come_back_with_a_late_answer() -> None:
     assert not list(mirror)
 
 
+def test_what_has_its_label_again_is_known_again() -> None:
+    """A watch tells of what has lost its label as of what is gone."""
+    mirror, _ = followed(Scripted([Listed([PENDING], 3)], [[[Event("DELETED", RUNNING, 5)]]]))
+
+    mirror.take(OVER)
+
+    assert list(mirror) == [OVER]
+
+
+def test_what_a_list_has_shown_to_be_gone_has_its_label_again() -> None:
+    mirror = a_mirror(Listed([], 6))
+    mirror.take(PENDING)
+    run_now(mirror.listed_after(mirror.mark))
+
+    mirror.take(RUNNING)
+    assert not list(mirror)
+    mirror.take(OVER)
+
+    assert list(mirror) == [OVER]
+
+
 def test_a_new_object_of_the_same_name_takes_the_place() -> None:
     mirror = a_mirror()
     mirror.take(OVER)

@@ -74,6 +74,10 @@ def test_where_the_lease_is(
     [
         pytest.param(("--listen", "0.0.0.0:1"), "in the clear", id="tokens in the clear"),
         pytest.param(("--listen", "here"), "HOST:PORT", id="no address"),
+        pytest.param(("--extender-listen", "0.0.0.0:1"), "without encryption", id="slots"),
+        pytest.param(
+            ("--extender-listen", "127.0.0.1:1", "-n", "one"), "all namespaces", id="slots of one"
+        ),
         pytest.param(("--tls-cert", "x"), "together", id="half a certificate"),
         pytest.param(("--token-file", "x"), "--token-file", id="tokens of our own"),
         pytest.param(("--server", "http://x"), "--server", id="another server"),

@@ -109,7 +109,7 @@ class _Front:
         queue: Queue,
         member: Member,
         lines: QueueLines,
-        free: Mapping[str, int],
+        ledger: Ledger,
     ) -> None:
         self._known = known
         self.queue, self.member = queue, member
@@ -122,12 +122,16 @@ class _Front:
         self.passes_over = not self.may_preempt and queue.spec.order is QueueOrder.BEST_EFFORT_FIFO
         self._lines = lines
         self._shapes = lines.shapes(self.name)
+        #: What its Jobs could use if nobody else did.
+        self.most = ledger.most(self.name)
+        self._asked: tuple[Shape, Demand] | None = None
+        free = ledger.free(self.name)
         self._heads = lines.heads(self.name, free if self.passes_over else None)
         self.told_of_room(free, 0)
 
     def told_of_room(self, free: Mapping[str, int], at: int) -> None:
         """Take in how much the Queue may use still, after so many grants."""
-        self._free, self.told_at = free, at
+        self.free, self.told_at = free, at
         self._has_room = self.may_preempt or self._lines.has_room_for_any(self.name, free)
 
     def head(self) -> Place | None:
@@ -137,7 +141,7 @@ class _Front:
         while self._heads:
             place, _, shape = self._heads[0]
             if self._known.serves(self.queue, shape.namespace) and not (
-                self.passes_over and lacks_room(shape, self._free)
+                self.passes_over and lacks_room(shape, self.free)
             ):
                 return place
             heapq.heappop(self._heads)
@@ -147,6 +151,19 @@ class _Front:
     def shape(self) -> Shape:
         """What the head asks for."""
         return self._heads[0].shape
+
+    def demand_of(self, shape: Shape) -> Demand:
+        """What alike Jobs ask for, in the Queue's terms. Mostly they are as the last one was."""
+        if self._asked is None or self._asked[0] is not shape:
+            demand = Demand(
+                queue=self.name,
+                tasks=shape.tasks,
+                least=shape.least,
+                each=dict(shape.each),
+                is_of_pods=shape.is_of_pods,
+            )
+            self._asked = shape, in_terms_of(self.queue.spec, demand)
+        return self._asked[1]
 
     def move_on(self, what: _Next) -> None:
         """Go on after the head."""
@@ -183,29 +200,33 @@ class _Cycle:
         self._known = known
         self._lines = lines
         self._way_is_clear = way_is_clear
-        self._granted = {(one.holder.uid, one.holder.epoch) for one in standings}
+        self._granted = {one.round for one in standings}
         self._promised: dict[Key, int] = {}
         self._now = Ledger(members)
-        self._holdings: list[Holding] = []
-        going: list[Holding] = []
-        for holder, job, _, amounts in standings:
-            self._now.add(holder.queue, amounts)
-            if job is not None:
-                holding = Holding(job, holder, amounts)
-                (going if is_evicting(job) else self._holdings).append(holding)
+        for name, amounts in _used(standings).items():
+            self._now.add(name, amounts)
         self._fronts = {
-            member.queue: _Front(known, queue, member, lines, self._now.free(member.queue))
+            member.queue: _Front(known, queue, member, lines, self._now)
             for member in members
             if lines.shapes(member.queue) and (queue := _open(known, member))
         }
+        #: Those that let nobody in while somebody is not ready.
+        self._gated = [front for front in self._fronts.values() if front.member.blocks]
         self._preempts = any(front.may_preempt for front in self._fronts.values())
+        self._holdings: list[Holding] = []
+        going: list[Holding] = []
+        # Only who may put others back asks who they are.
+        for one in standings if self._preempts else ():
+            if one.job is not None:
+                holding = Holding(one.job, one.holder, one.amounts)
+                (going if is_evicting(one.job) else self._holdings).append(holding)
         #: What is in use once all are gone who are being put back.
         self._later = self._now
         if self._preempts:
             self._later = self._now.copy()
             for holding in going:
                 self._later.add(holding.holder.queue, holding.amounts, -1)
-        self._is_same = not going or not self._preempts
+        self._is_same = not going
         weights = {name: _weight(known.queue(name)) for name in (one.queue for one in members)}
         is_fair = any(weight is not None for weight in weights.values())
         self._weights = (
@@ -213,7 +234,7 @@ class _Cycle:
             if is_fair
             else None
         )
-        self._close_gates([one.holder for one in standings])
+        self._close_gates(standings)
         self.parts: list[Part] = []
         self.victims: list[Victim] = []
 
@@ -242,7 +263,7 @@ class _Cycle:
             return
         first = 0.0
         if len(self._fronts) > 1:
-            asked = _demand(front, front.shape)
+            asked = front.demand_of(front.shape)
             wanted = taken(asked.least, asked.each)
             if self._weights is not None:
                 weight = self._weights[front.name]
@@ -253,13 +274,12 @@ class _Cycle:
 
     # Gates
 
-    def _close_gates(self, holders: Iterable[QuotaHolder]) -> None:
+    def _close_gates(self, standings: Iterable[Standing]) -> None:
         """Find the Queues that let nobody in before others are ready."""
-        gated = [front for front in self._fronts.values() if front.member.blocks]
-        if not gated:
+        if not self._gated:
             return
-        unready = {holder.queue for holder in self._unready(holders)}
-        for front in gated:
+        unready = {holder.queue for holder in self._unready(one.holder for one in standings)}
+        for front in self._gated:
             match front.member.scope:
                 case BlockScope.QUEUE:
                     front.is_gated = front.name in unready
@@ -276,11 +296,12 @@ class _Cycle:
 
     def _is_let_in(self, front: _Front, job: Job) -> None:
         """Close the gates behind whoever was just let in: it is not ready."""
-        if keeps_its_turn(job.spec) or not policy_of(job, front.queue, self._known.system).is_on:
+        if not self._gated or keeps_its_turn(job.spec):
             return
-        for other in self._fronts.values():
-            is_far = other.member.scope is BlockScope.QUEUE and other is not front
-            if other.member.blocks and not is_far:
+        if not policy_of(job, front.queue, self._known.system).is_on:
+            return
+        for other in self._gated:
+            if other is front or other.member.scope is not BlockScope.QUEUE:
                 other.is_gated = True
 
     # Who is next
@@ -291,10 +312,10 @@ class _Cycle:
             return _Next.ALIKE
         if not may_be_granted(job):
             return _Next.ALIKE
-        demand = _demand(front, shape)
-        if not could_ever_fit(demand, self._now.most(front.name)):
+        demand = front.demand_of(shape)
+        if not could_ever_fit(demand, front.most):
             return _Next.NONE_ALIKE
-        tasks = most_tasks(demand.each, demand.tasks, self._now.free(front.name))
+        tasks = most_tasks(demand.each, demand.tasks, front.free)
         if not self._is_same:
             later = self._later.free(front.name)
             tasks = min(tasks, most_tasks(demand.each, demand.tasks, later))
@@ -355,23 +376,22 @@ class _Next(Enum):
     LINE_IS_HELD_UP = auto()
 
 
+def _used(standings: Iterable[Standing]) -> Mapping[str, Mapping[str, int]]:
+    """How much is in use by Jobs of each Queue."""
+    used: dict[str, dict[str, int]] = {}
+    for one in standings:
+        of = used.setdefault(one.holder.queue, {})
+        for name, amount in one.amounts.items():
+            of[name] = of.get(name, 0) + amount
+    return used
+
+
 def _open(known: KnownQueues, member: Member) -> Queue | None:
     """The Queue, if it lets anybody in; not as it was before what the record knows of it."""
     queue = known.queue(member.queue)
     if queue is None or queue.version < member.version or queue.is_going:
         return None
     return queue if queue.spec.stop is StopPolicy.NONE else None
-
-
-def _demand(front: _Front, shape: Shape) -> Demand:
-    demand = Demand(
-        queue=front.name,
-        tasks=shape.tasks,
-        least=shape.least,
-        each=dict(shape.each),
-        is_of_pods=shape.is_of_pods,
-    )
-    return in_terms_of(front.queue.spec, demand)
 
 
 def _weight(queue: Queue | None) -> int | None:

@@ -18,7 +18,6 @@ from interlock.resources.queue import (
     QuotaHolder,
     StopPolicy,
     in_terms_of,
-    taken,
 )
 from interlock.resources.readiness import is_ready_now
 from interlock.resources.ready_gate import BlockScope
@@ -150,9 +149,8 @@ def most_tasks(each: Mapping[str, int], wanted: int, free: Mapping[str, int]) ->
 
     Of a resource that is not named there is none, but for `tasks`: any number.
     """
-    most = wanted
-    for name, amount in taken(1, dict(each)).items():
-        if name == TASKS and name not in free:
-            continue
-        most = min(most, max(0, free.get(name, 0)) // amount)
+    most = min(wanted, max(0, free[TASKS]) // 1000) if TASKS in free else wanted
+    for name, amount in each.items():
+        if name != TASKS:
+            most = min(most, max(0, free.get(name, 0)) // amount)
     return most

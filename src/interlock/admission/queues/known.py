@@ -91,6 +91,9 @@ class Standing(NamedTuple):
     is_done: bool
     #: What it counts for, in thousandths.
     amounts: Mapping[str, int]
+    #: Where its Job is stored, and which round of it this was granted to.
+    key: Key
+    round: tuple[str, int]
 
 
 class KnownQueues(Struct, frozen=True):
@@ -109,10 +112,11 @@ class KnownQueues(Struct, frozen=True):
     default: str = ""
     #: The namespaces that there are; None where they may not be read.
     namespaces: Namespaces | None = None
-    #: What the Queues of a record could use at the most, as long as it stays as it is.
+    #: What the Queues of a record could use at the most, as long as it, or they, stay as they are.
     _most: dict[str, tuple[Any, dict[str, dict[str, int]]]] = field(default_factory=dict)
-    #: How each grant of a record counted when it was last looked at: few have changed since.
-    _standings: dict[str, dict[tuple[str, int], Standing]] = field(default_factory=dict)
+    #: How each grant of a record, told by its identity, counted when it was last looked at: few
+    #: have changed since.
+    _standings: dict[str, dict[int, Standing]] = field(default_factory=dict)
     #: Who holds what by a record, as long as it stays as it is.
     _held: dict[str, tuple[QueueQuota, dict[tuple[str, int], QuotaHolder]]] = field(
         default_factory=dict
@@ -157,29 +161,33 @@ class KnownQueues(Struct, frozen=True):
     def standings(self, record: QueueQuota) -> list[Standing]:
         """How the grants of a record count now."""
         name, get = record.metadata.name, self.jobs.get
-        before, now = self._standings.get(name, {}), dict[tuple[str, int], Standing]()
-        found = []
+        before, now = self._standings.get(name, {}), dict[int, Standing]()
         for holder in record.status.holders:
-            which = holder.uid, holder.epoch
-            was = before.get(which)
+            # What is kept here keeps its holder, so no other has the same identity.
+            was = before.get(id(holder))
             # Of a Job that is not known it is its absence that may come to prove something.
-            if (
-                was is None
-                or was.job is None
-                or not (was.holder is holder and was.job is get(job_of(holder)))
-            ):
+            if was is None or was.job is None or was.job is not get(was.key):
                 was = self.standing(holder)
-            now[which] = was
-            found.append(was)
+            now[id(holder)] = was
         self._standings[name] = now
-        return found
+        return list(now.values())
 
     def standing(self, holder: QuotaHolder) -> Standing:
         """How a grant counts now."""
-        job = self.jobs.get(job_of(holder))
+        key = job_of(holder)
+        job = self.jobs.get(key)
         if job is not None and job.metadata.uid != holder.uid:
             job = None
-        return Standing(holder, job, self.is_done(holder), charged(holder, job))
+        amounts, whose = charged(holder, job), (holder.uid, holder.epoch)
+        return Standing(holder, job, self.is_done(holder), amounts, key, whose)
+
+    def _allowed(self, queue: Queue) -> dict[str, int]:
+        """What a Queue has by itself."""
+        found = self._most.get(quota_name(queue.metadata.name))
+        if found is None or found[0] is not queue:
+            has = {name: amount.milli for name, amount in queue.spec.resources.items()}
+            found = self._most[quota_name(queue.metadata.name)] = queue, {queue.metadata.name: has}
+        return found[1][queue.metadata.name]
 
     def queue(self, name: str) -> Queue | None:
         """A Queue, as far as anything is known of it."""
@@ -205,7 +213,7 @@ class KnownQueues(Struct, frozen=True):
     def most(self, queue: Queue) -> dict[str, int] | None:
         """What the Jobs of a Queue could use if nobody else did; None while that is not known."""
         if queue.spec.cohort is None:
-            return {name: amount.milli for name, amount in queue.spec.resources.items()}
+            return self._allowed(queue)
         record = self.quotas.get(record_key(cohort_name(queue.spec.cohort)))
         member = member_of(record, queue.metadata.name) if record is not None else None
         if record is None or member is None or member.left:

@@ -37,7 +37,7 @@ from interlock.admission.queues.cycle import (
     WayIsClear,
     run_cycle,
 )
-from interlock.admission.queues.known import KnownQueues, job_of, record_key
+from interlock.admission.queues.known import KnownQueues, Standing, record_key
 from interlock.admission.queues.lines import QueueLines
 from interlock.admission.queues.preemption import MOST_VICTIMS
 from interlock.admission.queues.seats import (
@@ -102,27 +102,27 @@ def view_of(
         wanted = is_wanted(known, name, has_line=bool(lines.shapes(queue)))
         return QuotaRecordView(name=name, record=None, is_wanted=wanted)
     seating = seating_of(known, record)
-    standings = known.standings(record)
-    counts = [
-        one for one in standings if not one.is_done and one.holder.queue not in seating.moved_away
-    ]
+    counts: list[Standing] = []
+    over: list[datetime | None] = []
+    for one in known.standings(record):
+        if one.is_done:
+            over.append(ended_at(one.job) if one.job is not None else None)
+        elif one.holder.queue not in seating.moved_away:
+            counts.append(one)
     counts += map(known.standing, seating.arrivals)
     known_here = {m.queue for m in live(record.status.members)}
     # Whoever comes is let in from with the next write: this one may find that it was here before.
     members = [m for m in live(seating.members) if m.queue in known_here or not m.seat]
-    over = [ended_at(one.job) for one in standings if one.is_done and one.job is not None]
+    unknown = [one for one in counts if one.job is None]
     return QuotaRecordView(
         name=name,
         record=record,
         seating=seating,
-        kept=tuple(one.holder for one in counts),
+        kept=tuple([one.holder for one in counts]),
         over_since=min((at for at in over if at is not None), default=None),
         outcome=run_cycle(known, lines, members, counts, way_is_clear),
         is_wanted=_is_used(known, lines, record, seating),
-        is_unheard=any(
-            one.job is None and is_unheard(one.holder, job_of(one.holder), known.jobs)
-            for one in counts
-        ),
+        is_unheard=any(is_unheard(one.holder, one.key, known.jobs) for one in unknown),
     )
 
 
@@ -199,8 +199,8 @@ def _written(view: QuotaRecordView, record: QueueQuota, now: datetime) -> Decisi
         trouble=record.status.trouble,
     )
     told = [f"lets {_named([one.job for one in new])} in"] if new else []
-    kept = {(holder.uid, holder.epoch) for holder in view.kept}
-    left = [one.job for one in record.status.holders if (one.uid, one.epoch) not in kept]
+    kept = {id(holder) for holder in view.kept}
+    left = [one.job for one in record.status.holders if id(one) not in kept]
     told += [f"takes the room back of {_named(left)}"] if left else []
     is_other = seating.members != record.status.members or seating.seat != record.status.seat
     told += ["takes in what its queues allow"] if is_other else []

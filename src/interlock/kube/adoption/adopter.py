@@ -234,6 +234,10 @@ class Adopter:
         self._tell_once(job, Told(WARNING, "Suspended", told))
 
     async def _make(self, job: Job, place: Place) -> None:
+        assert job.spec.adopted is not None, f"{job.key}: it stands for nothing"
+        if not await self._is_there(place, job.spec.adopted.uid):
+            # It has just gone, with the Job that stood for it: the mirror is about to hear of it.
+            return
         try:
             await self._store.create(job)
         except AlreadyExistsError:

@@ -22,6 +22,8 @@ logger = logging.getLogger("interlock.kube.pods")
 Place = tuple[str, str]
 #: So many objects that went are remembered; answers are not older than that.
 _REMEMBERED = 10_000
+#: No version is as high.
+_FOR_EVER = 1 << 64
 
 
 class Seen(NamedTuple, Generic[T]):
@@ -61,8 +63,9 @@ class Informer(Generic[T]):
         #: The version that the watch goes on from; None when everything has to be listed.
         self._version: int | None = None
         self._listing = asyncio.Lock()
-        #: Uids of objects that went: a list, or the answer to a write, may be older than that.
-        self._gone: dict[str, None] = {}
+        #: Uids of objects that went, and by which version they had: a list, or the answer to a
+        #: write, may be older than that. What is newer has come back: its label was put on again.
+        self._gone: dict[str, int] = {}
         #: Lists that were begun and the newest that was finished, by number.
         self._begun = 0
         self._finished = 0
@@ -182,17 +185,20 @@ class Informer(Generic[T]):
             for held in self._held.values()
             if held.place not in there and held.version <= listed.version
         ]
+        for held in gone:
+            self._bury(held.metadata.uid, listed.version)
         self._tell([seen for held in gone for seen in self._drop(held.place, None)])
 
     # Holding
 
     def _put(self, thing: T) -> Sequence[Seen[T]]:
         held = self._held.get(thing.place)
-        if thing.metadata.uid in self._gone or (held and held.version >= thing.version):
+        gone_by = self._gone.get(thing.metadata.uid, -1)
+        if gone_by >= thing.version or (held and held.version >= thing.version):
             return ()
         if held is not None:
             if held.metadata.uid != thing.metadata.uid:
-                self._bury(held.metadata.uid)
+                self._bury(held.metadata.uid, _FOR_EVER)
             # Labels can be changed, and then it is another attempt's.
             self._unlink(held)
         self._held[thing.place] = thing
@@ -203,15 +209,15 @@ class Informer(Generic[T]):
     def _drop(self, place: Place, last: T | None) -> Sequence[Seen[T]]:
         held = self._held.get(place)
         if last is not None:
-            self._bury(last.metadata.uid)
+            self._bury(last.metadata.uid, last.version)
         if held is None or (last is not None and held.metadata.uid != last.metadata.uid):
             return ()
-        self._bury(held.metadata.uid)
+        self._bury(held.metadata.uid, held.version)
         self._unlink(held)
         return (Seen(held, None, last),)
 
-    def _bury(self, uid: str) -> None:
-        self._gone[uid] = None
+    def _bury(self, uid: str, version: int) -> None:
+        self._gone[uid] = max(version, self._gone.get(uid, 0))
         if len(self._gone) > _REMEMBERED and not self._listing.locked():
             for old in tuple(self._gone)[: -_REMEMBERED // 2]:
                 del self._gone[old]

@@ -90,13 +90,18 @@ def arm_batch_job(job: BatchJob, now: datetime) -> Manifest:
 
 
 def stop_batch_job(job: BatchJob, now: datetime, settled_at: datetime) -> Manifest:
-    """Suspend a batch Job for good."""
+    """Suspend a batch Job for good.
+
+    One of somebody else is let run again for the next attempt: an order to stop that arrives late
+    must not stop that.
+    """
     marks = {naming.STOPPED_AT: now.isoformat(), naming.SETTLED_AT: settled_at.isoformat()}
     spec: Manifest = {"suspend": True}
     asked = job.asked_parallelism
     if asked != job.spec.parallelism:
         spec["parallelism"] = asked
-    return {"metadata": {"uid": job.metadata.uid, "annotations": marks}, "spec": spec}
+    which = exactly(job) if job.is_adopted else {"uid": job.metadata.uid}
+    return {"metadata": {**which, "annotations": marks}, "spec": spec}
 
 
 def release(thing: KubeObject) -> Manifest:

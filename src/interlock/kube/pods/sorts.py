@@ -68,7 +68,7 @@ class WorkSort(Generic[T]):
 
     async def fetch(self, stop: TaskStop) -> None:
         """Let the mirror know the object of an attempt, if there is one."""
-        name = task_name(stop.job, stop.task.task, stop.task.attempt)
+        name = stop.object or task_name(stop.job, stop.task.task, stop.task.attempt)
         with suppress(NotFoundError):
             found = await self.mirror.objects.get(stop.namespace, name)
             if found.task == stop.task:

@@ -56,17 +56,37 @@ class Stopping:
         """
         if job.is_over:
             return
-        if not job.metadata.annotations.stopped_at:
+        if not job.metadata.annotations.stopped_at and not await self._suspend(job):
+            return
+        pods = await self.pods_of(job)
+        raise_worst(await for_each(pods, lambda pod: self.stop_pod(pod, grace_s)))
+
+    async def _suspend(self, job: BatchJob) -> bool:
+        """Suspend a batch Job for good; False when it went, or is that of another attempt by now.
+
+        Raises:
+            UnavailableError: Others change it all the time.
+        """
+        uid, task = job.metadata.uid, job.task
+        for _ in range(_TRIES):
             now = self._clock.now()
             settled_at = now if took_note(job) else now + self._times.settle
             patch = manifest.stop_batch_job(job, now, settled_at)
             self._check()
             try:
                 self._jobs.take(await self._jobs.objects.patch(*job.place, patch))
-            except (NotFoundError, ConflictError):
-                return
-        pods = await self.pods_of(job)
-        raise_worst(await for_each(pods, lambda pod: self.stop_pod(pod, grace_s)))
+                return True
+            except NotFoundError:
+                return False
+            except ConflictError as error:
+                conflict = error
+            try:
+                job = await self._jobs.objects.get(*job.place)
+            except NotFoundError:
+                return False
+            if (job.metadata.uid, job.task) != (uid, task):
+                return False
+        raise UnavailableError(f"batch Job {job.place} cannot be suspended: {conflict}")
 
     async def pods_of(self, job: BatchJob) -> list[Pod]:
         """The pods of a batch Job as they are now."""
@@ -82,9 +102,10 @@ async def let_go(mirror: Informer[T], held: T, check: Callable[[], None]) -> Non
         UnavailableError: Others change it all the time.
     """
     namespace, name = held.place
-    uid = held.metadata.uid
+    uid, task = held.metadata.uid, held.task
     for _ in range(_TRIES):
-        if not held.is_held or held.metadata.uid != uid:
+        # What is somebody else's may be held for the next attempt by now.
+        if not held.is_held or (held.metadata.uid, held.task) != (uid, task):
             return
         check()
         try:

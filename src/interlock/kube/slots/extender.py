@@ -75,6 +75,7 @@ class Extender:
         self._answer_within_s = answer_within_s
         #: Ghosts that an answer is about to reserve.
         self._busy: Counter[str] = Counter()
+        self._has_looked = False
 
     async def filter(self, args: FilterArgs) -> FilterResult:
         """Which of the nodes suit a pod: the one where it has its slot."""
@@ -115,6 +116,10 @@ class Extender:
     async def _take_steps(
         self, asked: SlotPod, nodes: Collection[str], victims: Set[str]
     ) -> Seated | Refused:
+        if not self._has_looked:
+            # Who knows of no pods would say that there are no slots.
+            await self._pods.listed_after(0)
+            self._has_looked = True
         bed = Bed(asked.metadata.namespace, asked.metadata.annotations.test_bed)
         passed_over: set[str] = set()
         for _ in range(_MOST_STEPS):
