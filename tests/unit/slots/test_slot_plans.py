@@ -370,6 +370,18 @@ def test_a_plan_that_is_deleted_puts_back_what_is_not_over() -> None:
     assert (desk.placed("b"), desk.placed("c")) == ([0], [1])
 
 
+def test_a_job_that_cannot_be_put_back_holds_up_nobody_who_does_not_want_it() -> None:
+    desk = a_desk(a_queue_plan("one", "a", positions=(0,)), jobs="ab")
+    desk.go_on()
+    desk.delete("one")
+    desk.put(a_queue_plan("two", "b", positions=(1,)))
+    desk.plane.hear()
+    # The Job is written to last, so that may fail.
+    desk.plane.apply(desk.plane.look(CLAIMS), 1)
+
+    assert desk.holders() == ["one", "two"]
+
+
 def test_a_plan_that_was_torn_away_is_put_back_by_the_record() -> None:
     desk = a_desk(a_queue_plan("plan", "ab"), jobs="ab", nodes=1)
     desk.go_on()

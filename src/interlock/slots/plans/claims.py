@@ -39,7 +39,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from interlock.resources.actions import Action, CreateResource, Decision, RecordStatus, ReviseJob
-from interlock.resources.job import Job, SlotsRequest
+from interlock.resources.job import Job
 from interlock.resources.metadata import Key, Metadata
 from interlock.resources.scheduling import (
     CLAIMS_NAME,
@@ -83,9 +83,9 @@ class Want(Struct, frozen=True, kw_only=True):
 
 
 def decide_claims(view: ClaimsView, now: datetime) -> Decision:
-    """Put back the Jobs of plans that are at their end, drop who is done, and grant what is free.
+    """Drop who is done, grant what is free, and put back the Jobs of plans that are at their end.
 
-    First what is owed to plans that go: Jobs that are put back are free for others only after that.
+    The record comes first: a Job that cannot be written to holds up nobody but who wants it.
     """
     record = view.record
     if record is None:
@@ -95,11 +95,6 @@ def decide_claims(view: ClaimsView, now: datetime) -> Decision:
         return Decision((CreateResource(SchedulingClaims(metadata=made)),), reason="first plan")
     if record.is_going:
         return Decision()
-    backs = tuple(_put_back(view))
-    if backs:
-        names = ", ".join(job.metadata.name for job, _ in backs[:5])
-        orders: tuple[Action, ...] = tuple(_back(job, uid) for job, uid in backs[:_AT_ONCE])
-        return Decision(orders, now, f"puts back {names}")
     kept = tuple(holder for holder in record.status.holders if not _is_done(holder, view))
     gone = [each.scheduling for each in record.status.holders if each not in kept]
     granted = {new.uid: new for _, want in wants(view, now) if (new := want.granted) is not None}
@@ -107,12 +102,17 @@ def decide_claims(view: ClaimsView, now: datetime) -> Decision:
         *(granted.pop(holder.uid, holder) for holder in kept),
         *granted.values(),
     )
-    if holders == record.status.holders:
-        return Decision()
     told = [f"takes back what {name} had" for name in gone]
     told += [f"grants {each.scheduling} all it needs" for each in holders if each not in kept]
-    status = replace(record.status, holders=holders)
-    return Decision((RecordStatus(record, status),), reason="; ".join(told))
+    actions: list[Action] = []
+    if holders != record.status.holders:
+        actions.append(RecordStatus(record, replace(record.status, holders=holders)))
+    backs = tuple(_put_back(view))
+    actions += [_back(job, uid) for job, uid in backs[:_AT_ONCE]]
+    if backs:
+        told.append(f"puts back {', '.join(job.metadata.name for job, _ in backs[:5])}")
+    more = now if len(backs) > _AT_ONCE else None
+    return Decision(tuple(actions), more, "; ".join(told))
 
 
 def wants(view: ClaimsView, now: datetime) -> Iterator[tuple[Scheduling, Want]]:
@@ -414,6 +414,7 @@ def _back(job: Job, plan_uid: str) -> ReviseJob:
         each for each in job.metadata.annotations.get(PUT_BACK_ANNOTATION, "").split(",") if each
     ]
     marks = [*marks[1 - _MARKS_KEPT :], plan_uid]
-    slots = SlotsRequest() if job.spec.slots is not None else None
+    asked = job.spec.slots
+    slots = replace(asked, test_bed=None, ids=None, scheduling=None) if asked is not None else None
     notes = {PUT_BACK_ANNOTATION: ",".join(marks)}
     return ReviseJob(job, replace(job.spec, slots=slots), notes)

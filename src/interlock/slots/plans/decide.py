@@ -155,7 +155,7 @@ def _claims(plan: Scheduling, seating: _Seating) -> list[ReviseJob]:
     word. Nor does what it was told of slots that are not there any more, if it waits for them yet.
     One that runs is let be.
     """
-    request = SlotsRequest(scheduling=plan.metadata.name)
+    name = plan.metadata.name
     there = frozenset(seating.seats)
 
     def is_good(job: Job) -> bool:
@@ -164,7 +164,7 @@ def _claims(plan: Scheduling, seating: _Seating) -> list[ReviseJob]:
         return _is_claimed(plan, job) and there.issuperset(told or ())
 
     return [
-        ReviseJob(job, replace(job.spec, slots=request))
+        _told_to(job, scheduling=name)
         for _, job in seating.alive
         if not is_admitted(job) and not is_good(job)
     ]
@@ -180,11 +180,18 @@ def _orders(view: PlanView, holder: PlanHolder, seating: _Seating) -> list[Revis
     for claimed, job in seating.alive:
         slots = placed.get(claimed.name)
         if slots is not None and not is_admitted(job):
-            request = SlotsRequest(
-                test_bed=holder.test_bed, ids=slots, scheduling=plan.metadata.name
-            )
-            orders.append(ReviseJob(job, replace(job.spec, slots=request)))
+            name = plan.metadata.name
+            orders.append(_told_to(job, scheduling=name, test_bed=holder.test_bed, ids=slots))
     return orders
+
+
+def _told_to(
+    job: Job, *, scheduling: str, test_bed: str | None = None, ids: tuple[str, ...] | None = None
+) -> ReviseJob:
+    """Write into a Job whose it is, and which slots it gets."""
+    asked = job.spec.slots or SlotsRequest()
+    slots = replace(asked, scheduling=scheduling, test_bed=test_bed, ids=ids)
+    return ReviseJob(job, replace(job.spec, slots=slots))
 
 
 def _is_relaxed(plan: Scheduling) -> bool:
