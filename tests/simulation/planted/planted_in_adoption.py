@@ -114,10 +114,10 @@ def whoever_lets_go_looks_not_at_the_attempt(really: Callable[..., Any]) -> Any:
 @mutation(
     "What is stopped is looked for by the name that it has.",
     Seam("interlock.control.applier", "_stop"),
-    caught_by="TrueEnds",
+    caught_by="HeldUntilQuiet",
     in_worlds=RivalAdoptedWorld,
     most_worlds=400,
-    seen_in=104,
+    seen_in=430,
 )
 def an_attempt_is_looked_for_by_our_name_alone(really: Callable[..., Any]) -> Any:
     return lambda action: replace(really(action), object="")

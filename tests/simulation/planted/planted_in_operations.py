@@ -118,7 +118,7 @@ def children_are_ignored(_: Any) -> Any:
 # What was done
 
 
-@mutation(DONE, BEGUN, caught_by="DoneOnce", in_worlds=operations(OperationWorld), seen_in=38)
+@mutation(DONE, BEGUN, caught_by="DoneOnce", in_worlds=operations(OperationWorld), seen_in=334)
 def what_was_done_is_done_again_after_an_interruption(really: Begun) -> Begun:
     def change(operation: OperationStatus) -> OperationStatus:
         if operation.reverting or not any(step.interrupted for step in operation.steps):

@@ -64,6 +64,7 @@ def what_a_lost_worker_had_goes_to_the_next(really: Any) -> Any:
     LAUNCH,
     caught_by="HandedOutOnce",
     in_worlds=operations(WorkerOperationWorld),
+    seen_in=384,
 )
 def what_is_inherited_is_handed_out_again(_: Any, really: Any) -> Any:
     return lambda *_: None, _first_time(really)

@@ -83,7 +83,8 @@ class QuotaKept(Promise):
         if record is None or not joined:
             return
         for holder in joined:
-            if self._was_carried(record, holder):
+            # What counts for nothing any more may be carried along with what does.
+            if self._was_carried(record, holder) or self._is_done(holder):
                 continue
             member = member_of(record, holder.queue)
             if member is None or member.left:
